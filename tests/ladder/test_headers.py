@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from assay.base.errors import CanonicalError
 from assay.contracts.header_arguments import ParamHeaders, param_headers
 from assay.engine.fault import SchemaRefusal
-from assay.ladder.header_values import decode, encode
-from assay.ladder.headers import Headers, check_headers, check_version, keeps_headers
+from assay.ladder.headers import Headers, check_headers, check_version, decode, encode, keeps_headers
 from assay.rules import RULES
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 from kit.generated_messages import values

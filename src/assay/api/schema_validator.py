@@ -19,7 +19,7 @@ from assay.engine.wording import name as shown_name
 from assay.ladder import envelope, framing, syntax
 from assay.ladder.envelope import kind_of
 from assay.ladder.framing import Text
-from assay.ladder.protocol import definition_of, judge
+from assay.ladder.revision_rules import definition_of, rules_of
 from assay.rules import broken, violation
 from assay.spec.methods import methods
 from assay.spec.revisions import LATEST_HANDSHAKE, features_of
@@ -173,7 +173,7 @@ class SchemaValidator:
             wrong = violation("protocol/method", "/method", expected=expected, found=f'"{method[:60]}"')
         else:
             # The sender is unknown here, and matters only for known methods.
-            wrong = judge(self.revision).check_method(Party.CLIENT, kind, method)
+            wrong = rules_of(self.revision).check_method(Party.CLIENT, kind, method)
         return self.check(method, value) if wrong is None else ([*envelope.check(value), wrong], 0)
 
     def _check_envelope(self, meant: _Type, value: Any) -> Iterable[Violation]:
@@ -338,7 +338,7 @@ class ValidationMiddleware:
             return [], 0
         revision, params = self._validator.revision, request.get("params")
         as_task = features_of(revision).tasks and isinstance(params, dict) and "task" in params
-        name = judge(revision).result_definition(request["method"], value["result"], as_task=as_task)
+        name = rules_of(revision).result_definition(request["method"], value["result"], as_task=as_task)
         if name is None or not self._validator.knows(name):
             return [], 0
         found, more = self._validator.check(name, value["result"])

@@ -8,16 +8,16 @@ from assay.core import defaults
 from assay.core.state import State
 from assay.core.topics import extensions, handshake
 from assay.core.topics.tasks import is_task
-from assay.ladder.protocol import Definition, Judge
+from assay.ladder.revision_rules import Definition, RevisionRules
 from assay.rules.report import Report
 
 
 def check_answer(state: State, exchange: Exchange, message: dict[str, Any], kind: Kind, report: Report) -> None:
     """Report the violations of an answer; nothing changes but whether *exchange* runs as a task."""
-    judge: Judge = exchange.entry.judge
+    rules: RevisionRules = exchange.entry.rules
     definition: Definition | None = exchange.entry.result
     if kind == "error":
-        judge.check_error(message, report)
+        rules.check_error(message, report)
         state.check("error", exchange, message["error"], report)
         return
     result = message["result"]
@@ -25,15 +25,15 @@ def check_answer(state: State, exchange: Exchange, message: dict[str, Any], kind
         return
     exchange.as_task = exchange.as_task and is_task(exchange, result)
     if exchange.method == "initialize":
-        judge, early = state.lifecycle.place_initialize_result(result)
-        report.revision, definition = judge.revision, judge.definition("InitializeResult")
+        rules, early = state.lifecycle.place_initialize_result(result)
+        report.revision, definition = rules.revision, rules.definition("InitializeResult")
         report.take(early)
     elif exchange.method == handshake.DISCOVER and not handshake.is_discovery(result):
         definition.check_look_alikes(result, "/result", report)
         handshake.report_no_discovery(result, report)
         return
-    elif exchange.as_task or judge.features.result_types:
-        definition = _result_definition(state, exchange, result, judge, report)
+    elif exchange.as_task or rules.features.result_types:
+        definition = _result_definition(state, exchange, result, rules, report)
         defaults.check(exchange, definition, result, report)
     if result:
         definition.check_look_alikes(result, "/result", report)
@@ -48,24 +48,24 @@ def check_answer(state: State, exchange: Exchange, message: dict[str, Any], kind
 
 
 def _result_definition(
-    state: State, exchange: Exchange, result: dict[str, Any], judge: Judge, report: Report
+    state: State, exchange: Exchange, result: dict[str, Any], rules: RevisionRules, report: Report
 ) -> Definition:
     """Return what a result is judged by, according to its type, which may be that of a declared extension."""
     kind = result.get("resultType")
-    form = judge.result_form(exchange.method, kind) if isinstance(kind, str) and kind != "complete" else None
+    form = rules.result_form(exchange.method, kind) if isinstance(kind, str) and kind != "complete" else None
     if form is not None and extensions.leaves_out(state, form[0]):
-        return judge.definition("Result")
+        return rules.definition("Result")
     if form is not None and form[0].identifier in (exchange.declared or ()):
         return form[1]
-    wrong = judge.wrong_result_type(exchange.method, result)
+    wrong = rules.wrong_result_type(exchange.method, result)
     if wrong is not None and form is not None:
         hint = f'Send it only to a request that declares "{form[0].identifier}" in its clientCapabilities.'
         report.take((replace(wrong, hint=hint),))
-    elif wrong is not None and kind != "input_required" and state.is_extended():
+    elif wrong is not None and kind != "input_required" and extensions.goes_beyond(state):
         # It may be that of an extension; asking for input is not: the specification defines it, for three methods.
         report.add("protocol/extension", wrong.at, expected="a result of the specification", found=wrong.found)
     elif wrong is not None:
         report.take((wrong,))
-    name = judge.result_definition(exchange.method, result, as_task=exchange.as_task)
+    name = rules.result_definition(exchange.method, result, as_task=exchange.as_task)
     definition: Definition = exchange.entry.result
-    return definition if name is None else judge.definition(name)
+    return definition if name is None else rules.definition(name)

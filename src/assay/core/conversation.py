@@ -30,7 +30,7 @@ from assay.core.topics.unjudged import NOT_JUDGED
 from assay.engine.budget import LARGE, Budget
 from assay.ladder import contract, envelope, framing, serving, syntax
 from assay.ladder.headers import Headers, check_headers
-from assay.ladder.protocol import Entry, Judge
+from assay.ladder.revision_rules import Entry, RevisionRules
 from assay.rules.policy import REPAIRED_RESULTS, Policy
 from assay.rules.report import Report
 from assay.spec.extensions import extended_methods
@@ -292,7 +292,8 @@ class Conversation:
         """Return the verdict on what the quick look did not decide: errors, ids such as 1.0, and invalid messages."""
         revision = self.revision
         error_id = revision is not None and not FEATURES[revision].optional_error_id
-        kind, faults = envelope.read(value, self._profile, id_limit=self.limits.id_bytes, error_id=error_id)
+        kind, most = envelope.kind_of(value), self.limits.id_bytes
+        faults = tuple(envelope.check(value, self._profile, id_limit=most, error_id=error_id))
         ident = value.get("id") if isinstance(value, dict) else None
         if not faults and isinstance(ident, float):
             # 1.0 is 1; a number that only rounds to an integer is not an id.
@@ -373,15 +374,15 @@ class Conversation:
         """Report the same for a request or a notification, by its definition and by the contract of its tool."""
         method, lifecycle = message["method"], self._state.lifecycle
         if "id" in message:
-            judge, early = lifecycle.place_request(party, message, facts.revision)
+            rules, early = lifecycle.place_request(party, message, facts.revision)
         else:
-            judge, early = lifecycle.place_notification(party, method)
-        entry = exchange_rules.entry(self._state, judge, party, envelope.kind_of(message), message)
+            rules, early = lifecycle.place_notification(party, method)
+        entry = exchange_rules.entry(self._state, rules, party, envelope.kind_of(message), message)
         if entry is None or any(each.rule == "protocol/unsupported-revision" for each in early):
             return
         known = self._state.called(message) if method == "tools/call" else None
-        inside = self._report(judge.revision, None if known is None else known.name)
-        judge.check_params(entry, message, inside)
+        inside = self._report(rules.revision, None if known is None else known.name)
+        rules.check_params(entry, message, inside)
         if known is not None and not inside.stops:
             contract.check_input(known, message["params"], inside)
         report.join(inside)
@@ -401,23 +402,23 @@ class Conversation:
     ) -> Verdict:
         state, side, method = self._state, self._sides[party], message["method"]
         state.catch_up()
-        judge, early = state.lifecycle.place_request(party, message, facts.revision)
-        report = self._report(judge.revision, _tool_named(message))
-        entry = exchange_rules.entry(self._state, judge, party, "request", message)
+        rules, early = state.lifecycle.place_request(party, message, facts.revision)
+        report = self._report(rules.revision, _tool_named(message))
+        entry = exchange_rules.entry(self._state, rules, party, "request", message)
         faults = list(early)
         if entry is None:
-            faults.append(exchange_rules.no_such_method(self._state, judge, party, "request", message))
-            entry = judge.stranger(party, method)
+            faults.append(exchange_rules.no_such_method(self._state, rules, party, "request", message))
+            entry = rules.stranger(party, method)
         if method == "tools/call" and state.tools.elsewhere is not None:
-            state.tools.recall(_tool_named(message), outputs=judge.features.output_schemas)
+            state.tools.recall(_tool_named(message), outputs=rules.features.output_schemas)
         if facts.headers is not None:
             self._check_headers(entry, message, facts.headers, faults, report)
         else:
             report.take(faults)
-        judge.check_params(entry, message, report)
+        rules.check_params(entry, message, report)
         side.forget_excused(ident)
         exchange_rules.check_id(side, ident, method, self.limits.open_requests, report)
-        if judge is side.judge:
+        if rules is side.rules:
             capabilities.check_method(self._sides, side, method, report)
         if batched and method == "initialize":
             report.add("protocol/batched-initialize", "/method", expected="initialize alone", found="in a batch")
@@ -428,7 +429,7 @@ class Conversation:
             exchange.spelling = render.id_token(frame, message["id"])
         if facts.served:
             # No policy lets it pass.
-            report.found += serving.check_alone(message, report.found, judge.revision)
+            report.found += serving.check_alone(message, report.found, rules.revision)
         if "params" in message and not report.stops:
             state.check("request", exchange, message["params"], report)
             # The arguments of a call that is repaired are compared once they are repaired.
@@ -459,10 +460,10 @@ class Conversation:
         if known is not None:
             contract.check_usable(self._state.tools, known, unusable, over_http=True)
         # An extension that is not judged may name something else, or nothing, in its header.
-        judge: Judge = entry.judge
-        named = entry.params is not None or message["method"] not in extended_methods(judge.revision)
+        rules: RevisionRules = entry.rules
+        named = entry.params is not None or message["method"] not in extended_methods(rules.revision)
         params = () if known is None else known.headers
-        wrong = list(check_headers(message, headers, judge.revision, params, named=named))
+        wrong = list(check_headers(message, headers, rules.revision, params, named=named))
         report.take([*wrong, *(each for each in faults if each not in wrong)])
         report.join(unusable)
 
@@ -479,23 +480,22 @@ class Conversation:
         report.found = list_filter.about(useless.name, report.found)
 
     def _repaired_call(
-        self, frame: bytes, message: dict[str, Any], found: list[Violation], judge: repair.JudgeCall
+        self, frame: bytes, message: dict[str, Any], found: list[Violation], again: repair.JudgeCall
     ) -> Verdict | None:
         """Return the verdict on a call after repair; None if it is not to be repaired, or is refused all the same."""
-        rules = self._policy.repairs if self._policy is not None else ()
-        if not rules:
+        wanted = self._policy.repairs if self._policy is not None else ()
+        if not wanted:
             return None
         known = self._state.called(message)
         schema = known.input.schema if known is not None and known.input is not None else None
-        wanted = repair.WantedType(rules, schema, self._depth, self.limits.violations)
-        repaired = repair.repaired(frame, message, found, wanted, judge)
-        if repaired is None:
+        outcome = repair.repaired(frame, message, found, wanted, schema, self.limits, again)
+        if outcome is None:
             return None
-        again = repaired.verdict
-        report = self._report(again.revision)
-        report.found, report.more = [*repaired.done, *again.violations], again.more
-        findings = Findings(*report.listed, again.frame, repairs=repaired.repairs)
-        return verdict(again.party, frame, "request", message, again.exchange, again.revision, findings)
+        heard, repaired = outcome
+        report = self._report(heard.revision)
+        report.found, report.more = [*repaired.done, *heard.violations], heard.more
+        findings = Findings(*report.listed, heard.frame, repairs=repaired.repairs)
+        return verdict(heard.party, frame, "request", message, heard.exchange, heard.revision, findings)
 
     def _heard_request(
         self, side: Side, frame: bytes, message: dict[str, Any], exchange: Exchange, report: Report, facts: Facts
@@ -529,37 +529,37 @@ class Conversation:
         if first is not None:
             # No one can say which of the two an answer belongs to.
             first.detail, first.contract = first.tool, None
-            first.entry = first.entry.judge.stranger(side.party, first.method)
+            first.entry = first.entry.rules.stranger(side.party, first.method)
 
     # ── a notification ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _notification(self, party: Party, frame: bytes, message: dict[str, Any], facts: Facts) -> Verdict:
         state, side, method = self._state, self._sides[party], message["method"]
         state.catch_up()
-        judge, early = state.lifecycle.place_notification(party, method)
-        report = self._report(judge.revision)
+        rules, early = state.lifecycle.place_notification(party, method)
+        report = self._report(rules.revision)
         report.take(early)
         if facts.headers is not None:
-            report.take(check_headers(message, facts.headers, judge.revision))
-        entry = exchange_rules.entry(self._state, judge, party, "notification", message)
+            report.take(check_headers(message, facts.headers, rules.revision))
+        entry = exchange_rules.entry(self._state, rules, party, "notification", message)
         if entry is None:
-            report.take((exchange_rules.no_such_method(self._state, judge, party, "notification", message),))
+            report.take((exchange_rules.no_such_method(self._state, rules, party, "notification", message),))
         else:
-            judge.check_params(entry, message, report)
-        if judge is side.judge:
+            rules.check_params(entry, message, report)
+        if rules is side.rules:
             capabilities.check_method(self._sides, side, method, report)
         self._once(report)
         if facts.served:
             # No policy lets it pass.
-            report.found += serving.check_alone(message, report.found, judge.revision)
-        note = Note(side, method, message.get("params", {}), judge)
+            report.found += serving.check_alone(message, report.found, rules.revision)
+        note = Note(side, method, message.get("params", {}), rules)
         if not self._enforcing or not report.stops:
             state.check_note(note, report)
         side.garbage = 0
         forwarded = not self._stops(message, report, facts)
         exchange = state.noted(note) if forwarded else None
         findings = Findings(*report.listed, frame if forwarded else None) if report.found else None
-        return verdict(party, frame, "notification", message, exchange, judge.revision, findings)
+        return verdict(party, frame, "notification", message, exchange, rules.revision, findings)
 
     # ── an answer ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -617,18 +617,17 @@ class Conversation:
 
     def _repaired_answer(self, heard: HeardAnswer, exchange: Exchange, kind: Kind) -> HeardAnswer:
         """Return an answer after repair; itself if it is not to be repaired, or would be refused all the same."""
-        rules = self._policy.repairs if self._policy is not None and self._enforcing else frozenset()
-        if rules.isdisjoint(REPAIRED_RESULTS):
+        wanted = self._policy.repairs if self._policy is not None and self._enforcing else frozenset()
+        if wanted.isdisjoint(REPAIRED_RESULTS):
             return heard
-        plan = result_repair.planned(exchange, heard.message, heard.report.found, rules)
-        made = result_repair.made(heard.frame, plan.repairs, self.limits) if plan is not None else None
-        if plan is None or made is None:
+        repaired = result_repair.repaired(exchange, heard.frame, heard.message, heard.report.found, wanted, self.limits)
+        if repaired is None:
             return heard
-        report = self._judged_answer(exchange, made.message, kind)
+        report = self._judged_answer(exchange, repaired.message, kind)
         if report.stops:
             return heard
-        report.found = [*plan.done, *report.found]
-        return HeardAnswer(made.frame, made.message, report, plan.repairs)
+        report.found = [*repaired.done, *report.found]
+        return HeardAnswer(repaired.frame, repaired.message, report, repaired.repairs)
 
     def _forwarded_result(self, sent: HeardAnswer, exchange: Exchange, report: Report) -> bytes:
         """Return what the client gets for a result: the frame itself, a list without invalid entries, or an error."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from assay.base.verdict import Exchange, Violation
 from assay.engine.wording import found as found_words
-from assay.ladder.protocol import Definition
+from assay.ladder.revision_rules import Definition
 from assay.rules.report import Report
 from assay.spec.revisions import handshake
 

@@ -14,7 +14,7 @@ from assay.core.render import shown_id
 from assay.core.state import State
 from assay.core.topics import extensions
 from assay.ladder.envelope import Profile
-from assay.ladder.protocol import Entry, Judge
+from assay.ladder.revision_rules import Entry, RevisionRules
 from assay.rules import violation
 from assay.rules.report import Report
 from assay.spec.extensions import owner_of
@@ -31,22 +31,22 @@ _LATE: Final = "Answer sooner, or send progress: the request had timed out, and 
 _STARTING: Final = "Check that the guard can run the server's command: its name, path and permissions."
 
 
-def entry(state: State, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Entry | None:
+def entry(state: State, rules: RevisionRules, party: Party, kind: Kind, message: dict[str, Any]) -> Entry | None:
     """Return the entry of the method of *message*; None if *party* may not send it as *kind*."""
     method = message["method"]
-    known = judge.calls[party, kind].get(method) or judge.extended(party, kind, method)
+    known = rules.calls[party, kind].get(method) or rules.extended(party, kind, method)
     if known is None or known.extension is None:
         return known
     left_out = extensions.leaves_out(state, known.extension, extensions.declared_by(message))
-    return judge.stranger(party, method) if left_out else known
+    return rules.stranger(party, method) if left_out else known
 
 
-def no_such_method(state: State, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Violation:
+def no_such_method(state: State, rules: RevisionRules, party: Party, kind: Kind, message: dict[str, Any]) -> Violation:
     """Return the violation of sending a method that has no `entry`."""
-    wrong = judge.check_method(party, kind, message["method"])
-    beyond = extensions.rule_beyond(state, judge, party, message)
-    unknown = wrong.rule == "protocol/method" and _may_be_extension(judge, message["method"])
-    owner = owner_of(message["method"], judge.revision)
+    wrong = rules.check_method(party, kind, message["method"])
+    beyond = extensions.rule_beyond(state, rules, party, message)
+    unknown = wrong.rule == "protocol/method" and _may_be_extension(rules, message["method"])
+    owner = owner_of(message["method"], rules.revision)
     left_out = owner is not None and extensions.leaves_out(state, owner, extensions.declared_by(message))
     if beyond is None or not (unknown or left_out):
         return wrong
@@ -55,8 +55,8 @@ def no_such_method(state: State, judge: Judge, party: Party, kind: Kind, message
         "/method",
         expected="a method of the specification",
         found=wrong.found,
-        revision=judge.revision,
-        hint=None if revisions_of(message["method"]) else judge.hint_on(message["method"]),
+        revision=rules.revision,
+        hint=None if revisions_of(message["method"]) else rules.hint_on(message["method"]),
     )
 
 
@@ -75,12 +75,12 @@ def check_id(side: Side, ident: Id, method: str, most_open: int, report: Report)
             report.add("protocol/id-reused", "/id", expected="a new id", found=found)
 
 
-def _may_be_extension(judge: Judge, method: str) -> bool:
+def _may_be_extension(rules: RevisionRules, method: str) -> bool:
     """Return whether an unknown extension may define *method*: no revision and no known extension has such names."""
     # A method that is known may be the other kind of message.
-    if judge.knows(method) or revisions_of(method):
+    if rules.method(method) or revisions_of(method):
         return False
-    return owner_of(method, judge.revision) is None
+    return owner_of(method, rules.revision) is None
 
 
 def no_batch(entries: int, limits: Limits, revision: str | None, *, allowed: bool) -> Violation:

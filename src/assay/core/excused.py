@@ -59,7 +59,7 @@ def take_malformed(state: State, party: Party, frame: bytes, value: Any, faults:
         side.unknown += 1
     if isinstance(method, str) and method.startswith("notifications/"):
         # Although it is malformed, or has an id.
-        state.noted(Note(side, method, obj(value.get("params")), side.judge))
+        state.noted(Note(side, method, obj(value.get("params")), side.rules))
 
 
 def take_refused(state: State, side: Side, exchange: Exchange, message: dict[str, Any], report: Report) -> None:
@@ -73,9 +73,9 @@ def take_refused(state: State, side: Side, exchange: Exchange, message: dict[str
         exchange.contract = None
     if "protocol/unsupported-revision" in rules:
         # The revision of the answer, if one comes, is unknown.
-        exchange.entry = entry.judge.stranger(side.party, entry.name)
+        exchange.entry = entry.rules.stranger(side.party, entry.name)
     if entry.params is None and entry.name.startswith("notifications/"):
-        state.noted(Note(side, entry.name, obj(message.get("params")), side.judge))
+        state.noted(Note(side, entry.name, obj(message.get("params")), side.rules))
 
 
 def take_answer(state: State, exchange: Exchange, value: dict[str, Any]) -> None:
@@ -96,10 +96,10 @@ def _open(state: State, side: Side, frame: bytes, value: dict[str, Any], ident: 
     method = value.get("method")
     name = method if isinstance(method, str) else UNNAMED
     message: dict[str, Any] = {"method": name, "params": obj(value.get("params"))}
-    judge, early = state.lifecycle.place_request(side.party, message, None)
+    rules, early = state.lifecycle.place_request(side.party, message, None)
     is_known = all(each.rule != "protocol/unsupported-revision" for each in early)
-    entry = judge.calls[side.party, "request"].get(name) if is_known else None
-    exchange = side.open[ident] = Exchange.of(entry or judge.stranger(side.party, name), ident)
+    entry = rules.calls[side.party, "request"].get(name) if is_known else None
+    exchange = side.open[ident] = Exchange.of(entry or rules.stranger(side.party, name), ident)
     exchange.excused = True
     state.check("request", exchange, message["params"], unread(exchange))
     if name == "initialize":

@@ -31,7 +31,7 @@ def unjudged(
     *closing* are requests whose answer was lost on the way; with *passes* the frame is forwarded.
     """
     side, asker = state.sides[party], state.sides[party.other]
-    kind, revision = _kind(value), side.judge.revision
+    kind, revision = _kind(value), side.rules.revision
     ident = render.usable_id(frame, value) if kind in {"request", "result", "error"} else None
     token = render.id_token(frame, value["id"]) if ident is not None else b""
     onward, back, exchange = frame if passes else None, None, None
@@ -42,7 +42,7 @@ def unjudged(
             if exchange is not None:
                 side.close(exchange, "answered")
         elif exchange is None and len(side.open) < state.limits.open_requests:
-            exchange = side.open[ident] = Exchange.of(side.judge.stranger(party, value["method"]), ident)
+            exchange = side.open[ident] = Exchange.of(side.rules.stranger(party, value["method"]), ident)
             exchange.spelling, exchange.level = token, ANY_LEVEL
         elif exchange is None:
             side.unknown += 1

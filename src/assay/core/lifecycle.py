@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, NamedTuple
 from assay.base.json_values import obj
 from assay.base.meta import REVISION_KEY, named_revision
 from assay.base.verdict import Party, Verdict, Violation
-from assay.ladder.protocol import Judge, judge
+from assay.ladder.revision_rules import RevisionRules, rules_of
 from assay.rules import violation
 from assay.spec.revisions import LATEST, LATEST_HANDSHAKE, REVISIONS, handshake, is_known, nearest_handshake
 
@@ -19,16 +19,16 @@ _MOST_NAMED: Final = 3
 
 
 class LifecycleStage(NamedTuple):
-    """The judge of a message, and the violations of sending it in this phase."""
+    """The rules for a message, and the violations of sending it in this phase."""
 
-    judge: Judge
+    rules: RevisionRules
     violations: tuple[Violation, ...] = ()
 
 
 class Lifecycle:
     """The phases of one conversation."""
 
-    __slots__ = ("_asked_for", "_early", "_errata", "_reported_early", "judge", "modern_only", "phase")
+    __slots__ = ("_asked_for", "_early", "_errata", "_reported_early", "modern_only", "phase", "rules")
 
     def __init__(self, revision: str | None = None, *, errata: bool = True) -> None:
         self._errata = errata
@@ -38,18 +38,18 @@ class Lifecycle:
         """The revisions of a server that has none with a handshake, for people; empty for any other server."""
         self._reported_early = False
         self.phase: Phase = "new"
-        self.judge = self._judge_of(LATEST_HANDSHAKE if revision is None else revision)
+        self.rules = self._rules_of(LATEST_HANDSHAKE if revision is None else revision)
         if revision is not None:
             self.phase = "operating" if handshake(revision) else "stateless"
 
     @property
     def revision(self) -> str | None:
         """The revision in force; None before one is agreed."""
-        return None if self.phase in {"new", "initializing"} else self.judge.revision
+        return None if self.phase in {"new", "initializing"} else self.rules.revision
 
     def place_request(self, party: Party, message: dict[str, Any], header: str | None) -> LifecycleStage:
         """
-        Return the judge of a request, and the violations of sending it now.
+        Return the rules for a request, and the violations of sending it now.
 
         *header* is the revision that the transport names beside the message, if it does: over HTTP in a header.
         """
@@ -57,7 +57,7 @@ class Lifecycle:
         named = named_revision(message)
         if self.phase == "operating":
             again = method == "initialize" and party is Party.CLIENT
-            return LifecycleStage(self.judge, (self._again(),) if again else ())
+            return LifecycleStage(self.rules, (self._again(),) if again else ())
         if party is Party.SERVER:
             return self._place_of_handshake(party, method)
         opening: str | None = None
@@ -74,14 +74,14 @@ class Lifecycle:
         return self._place_of_handshake(party, method, opening)
 
     def place_notification(self, party: Party, method: str) -> LifecycleStage:
-        """Return the judge of a notification, and the violations of sending it now."""
+        """Return the rules for a notification, and the violations of sending it now."""
         if self.phase in {"operating", "stateless", "negotiated"} or method == "notifications/cancelled":
-            return LifecycleStage(self.judge)
+            return LifecycleStage(self.rules)
         if self.phase == "new":
-            return LifecycleStage(self.judge, (self._before_initialize(party, method),))
+            return LifecycleStage(self.rules, (self._before_initialize(party, method),))
         early = method == "notifications/initialized" and party is Party.CLIENT
         return LifecycleStage(
-            self.judge, (self._before_initialized("the initialize result before it", method),) if early else ()
+            self.rules, (self._before_initialized("the initialize result before it", method),) if early else ()
         )
 
     def once(self, found: list[Violation]) -> list[Violation]:
@@ -99,13 +99,13 @@ class Lifecycle:
         """Enter the phase after the client's `initialize`."""
         self.phase = "initializing"
         self._asked_for = _requested(params)
-        self.judge = self._judge_of(self._asked_for)
+        self.rules = self._rules_of(self._asked_for)
 
     def place_initialize_result(self, result: dict[str, Any]) -> LifecycleStage:
-        """Return the judge of the answer to `initialize`, which is that of the revision it names."""
+        """Return the rules for the answer to `initialize`, which are those of the revision it names."""
         answered = result.get("protocolVersion")
         if not isinstance(answered, str) or (is_known(answered) and handshake(answered)):
-            return LifecycleStage(self._judge_of(answered if isinstance(answered, str) else self._asked_for))
+            return LifecycleStage(self._rules_of(answered if isinstance(answered, str) else self._asked_for))
         nearest = nearest_handshake(answered)
         wrong = violation(
             "protocol/unknown-revision",
@@ -114,19 +114,19 @@ class Lifecycle:
             found=f'"{answered[:40]}"',
             revision=nearest,
         )
-        return LifecycleStage(self._judge_of(nearest), (wrong,))
+        return LifecycleStage(self._rules_of(nearest), (wrong,))
 
-    def negotiated(self, by: Judge) -> None:
-        """Enter the phase after the server's answer to `initialize`, in the revision of *by*."""
+    def negotiated(self, rules: RevisionRules) -> None:
+        """Enter the phase after the server's answer to `initialize`, in the revision of *rules*."""
         self.phase = "operating" if self._early else "negotiated"
         self._early = False
-        self.judge = by
+        self.rules = rules
 
     def refused(self) -> None:
         """Return to the first phase after a failed `initialize`: the client may try again."""
         self.phase = "new"
         self._early = False
-        self.judge = self._judge_of(LATEST_HANDSHAKE)
+        self.rules = self._rules_of(LATEST_HANDSHAKE)
 
     def initialized(self) -> None:
         """Enter the last phase, or do so once the server has answered, if the client is too early."""
@@ -135,10 +135,10 @@ class Lifecycle:
         elif self.phase in {"new", "initializing"}:
             self._early = True
 
-    def stateless(self, by: Judge) -> None:
+    def stateless(self, rules: RevisionRules) -> None:
         """Note that a request or an answer of a revision without a handshake was forwarded."""
         self.phase = "stateless"
-        self.judge = by
+        self.rules = rules
 
     def server_supports(self, versions: Any) -> None:
         """Note the revisions that the server listed to this client: any value of a peer, None if they are unknown."""
@@ -146,12 +146,12 @@ class Lifecycle:
         modern = all(isinstance(each, str) and not handshake(each) for each in listed)
         self.modern_only = ", ".join(each[:40] for each in listed[:_MOST_NAMED]) if modern else ""
 
-    def _judge_of(self, revision: str) -> Judge:
-        return judge(revision, errata=self._errata)
+    def _rules_of(self, revision: str) -> RevisionRules:
+        return rules_of(revision, errata=self._errata)
 
     def _place_of_stateless(self, named: str | None) -> LifecycleStage:
         revision = LATEST if named is None else named
-        return LifecycleStage(self._judge_of(revision)) if is_known(revision) else self._unsupported(revision)
+        return LifecycleStage(self._rules_of(revision)) if is_known(revision) else self._unsupported(revision)
 
     def _unsupported(self, revision: str) -> LifecycleStage:
         """Return the violation of a request that names an unknown revision, or one that needs a handshake."""
@@ -164,22 +164,22 @@ class Lifecycle:
             revision=LATEST,
             hint=_needs_initialize(revision) if opened else None,
         )
-        return LifecycleStage(self._judge_of(LATEST), (wrong,))
+        return LifecycleStage(self._rules_of(LATEST), (wrong,))
 
     def _place_of_initialize(self, message: dict[str, Any]) -> LifecycleStage:
         if self.phase in {"initializing", "negotiated"}:
-            return LifecycleStage(self.judge, (self._again(),))
-        asked = self._judge_of(_requested(obj(message.get("params"))))
+            return LifecycleStage(self.rules, (self._again(),))
+        asked = self._rules_of(_requested(obj(message.get("params"))))
         return LifecycleStage(asked, (self._fallback(),) if self.modern_only else ())
 
     def _place_of_handshake(self, party: Party, method: str, named: str | None = None) -> LifecycleStage:
-        """Return the judge of a request before the handshake is complete; *named* is the revision in its `_meta`."""
+        """Return the rules for a request before the handshake is complete; *named* is the revision in its `_meta`."""
         if method == "ping" or self.phase == "stateless":
-            return LifecycleStage(self.judge)
+            return LifecycleStage(self.rules)
         if self.phase == "new":
-            return LifecycleStage(self.judge, (self._before_initialize(party, method, named),))
+            return LifecycleStage(self.rules, (self._before_initialize(party, method, named),))
         awaited = "the initialize result" if self.phase == "initializing" else "notifications/initialized"
-        return LifecycleStage(self.judge, (self._before_initialized(f"only ping before {awaited}", method),))
+        return LifecycleStage(self.rules, (self._before_initialized(f"only ping before {awaited}", method),))
 
     def _again(self) -> Violation:
         return violation(
@@ -187,7 +187,7 @@ class Lifecycle:
             "/method",
             expected="one initialize",
             found="another",
-            revision=self.judge.revision,
+            revision=self.rules.revision,
         )
 
     def _fallback(self) -> Violation:
@@ -206,12 +206,12 @@ class Lifecycle:
             "/method",
             expected="initialize" if party is Party.CLIENT else "no message before the client's initialize",
             found=method[:60],
-            revision=self.judge.revision,
+            revision=self.rules.revision,
             hint=hint if party is Party.CLIENT else "Wait for the client's initialize.",
         )
 
     def _before_initialized(self, expected: str, method: str) -> Violation:
-        return violation(_EARLY, "/method", expected=expected, found=method[:60], revision=self.judge.revision)
+        return violation(_EARLY, "/method", expected=expected, found=method[:60], revision=self.rules.revision)
 
 
 def _needs_initialize(revision: str) -> str:

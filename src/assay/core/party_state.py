@@ -8,7 +8,7 @@ from assay.base.bounded import Bounded
 from assay.base.json_values import Id
 from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Party
-from assay.ladder.protocol import Entry, Judge
+from assay.ladder.revision_rules import Entry, RevisionRules
 from assay.spec.methods import methods
 from assay.spec.revisions import handshake
 
@@ -22,11 +22,22 @@ class Side:
     """The state of one party."""
 
     __slots__ = (
-        "_most_settled", "call", "capabilities", "garbage", "judge", "open", "party", "settled", "shared", "stateless",
-        "tokens", "undeclared", "unknown",
+        "_most_settled",
+        "call",
+        "capabilities",
+        "garbage",
+        "open",
+        "party",
+        "rules",
+        "settled",
+        "shared",
+        "stateless",
+        "tokens",
+        "undeclared",
+        "unknown",
     )  # fmt: skip
 
-    def __init__(self, party: Party, limits: Limits, judge: Judge) -> None:
+    def __init__(self, party: Party, limits: Limits, rules: RevisionRules) -> None:
         self.party = party
         self.open: dict[Id, Exchange] = {}
         """The requests of this party that are not answered. Each party has ids of its own, so ids may coincide."""
@@ -50,12 +61,12 @@ class Side:
         were unreadable, invalid or too many. Answers to them cannot be recognized.
         """
         self._most_settled = limits.settled
-        self.use(judge)
+        self.use(rules)
 
-    def use(self, judge: Judge) -> None:
-        """Judge this party by the revision of *judge* from now on."""
-        self.judge = judge
-        self.stateless = not handshake(judge.revision)
+    def use(self, rules: RevisionRules) -> None:
+        """Judge this party by *rules* from now on."""
+        self.rules = rules
+        self.stateless = not handshake(rules.revision)
         self.call = None
 
     def close(self, exchange: Exchange, state: Literal["answered", "cancelled", "timed-out"]) -> None:

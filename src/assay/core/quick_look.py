@@ -120,7 +120,7 @@ class QuickLook:
         if known is not None and not known.ready:
             return False
         params = () if known is None else known.headers
-        return keeps_headers(message, headers, self._state.lifecycle.judge.revision, params)
+        return keeps_headers(message, headers, self._state.lifecycle.rules.revision, params)
 
 
 def _is_common(result: Any) -> bool:

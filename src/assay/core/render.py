@@ -15,7 +15,7 @@ from assay.base import no_answer
 from assay.base.errors import CanonicalError
 from assay.base.large_frames import paused
 from assay.base.verdict import Verdict, Violation
-from assay.ladder.spots import elements, spots
+from assay.ladder.text_edit import elements, located
 from assay.rules import RULES
 from assay.spec.revisions import REVISIONS, features_of
 
@@ -55,10 +55,9 @@ def exact_id(frame: bytes) -> int | None:
 def _spelt_id(frame: bytes) -> str | None:
     """Return the text of the number that is the id of the message in *frame*; None if the id is not a number."""
     text = frame.decode()
-    for _, start, end in spots(text, {"id": "id"}):
-        if text[start] in "-0123456789":
-            return text[start:end]
-    return None
+    with paused():
+        place = located(text, ["id"])
+    return text[place.start : place.end] if place.is_there and text[place.start] in "-0123456789" else None
 
 
 def usable_id(frame: bytes, value: Any) -> str | int | None:

@@ -7,15 +7,16 @@ other. Everything else in the frame stays the same to the byte.
 """
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from assay.base.large_frames import more_than
+from assay.base.limits import Limits
 from assay.base.verdict import Repair, Verdict, Violation
-from assay.engine.pointers import NOWHERE, from_fragment, looked_up, steps
+from assay.engine.pointers import NOWHERE, Nowhere, from_fragment, looked_up, steps
 from assay.ladder import syntax
-from assay.ladder.patches import REMOVED, patched
+from assay.ladder.text_edit import patched
 
 ROUNDS: Final = 4
 """The most rounds of repair: a number as text may be inside an object that came as text."""
@@ -31,105 +32,89 @@ _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 _OF_VALUE: Final = frozenset({"type", "anyOf", "oneOf", "enum", "const"})
 """Keywords that mean a wrong kind of value, not one that is too long or too small."""
 
-
 JudgeCall = Callable[[bytes, dict[str, Any]], Verdict]
 """Judges a frame and the message in it."""
 
-
-class WantedType(NamedTuple):
-    """What may be repaired, and the limits."""
-
-    rules: Collection[str]
-    schema: Any
-    """The schema of the arguments, if there is one."""
-    depth: int
-    """The most levels of nesting in a value."""
-    most: int
-    """The most mistakes that are repaired at once."""
+_Remedy = str | None | Nowhere
+"""The text that replaces a value, None for no value, or `NOWHERE` if there is no single correction."""
 
 
 class Repaired(NamedTuple):
-    """The outcome of a repair."""
+    """A frame after repair, and the message in it."""
 
-    verdict: Verdict
-    """The verdict on the repaired frame, which is accepted."""
+    frame: bytes
+    message: dict[str, Any]
     done: list[Violation]
-    """The mistakes that were repaired."""
+    """The violations that were repaired, with the action `repair`."""
     repairs: tuple[Repair, ...]
-    """The changes of the frame, in order, without values: these come from the client."""
+    """The changes of the frame, in order; those of a call are without values, which come from the client."""
+
+
+def rewritten(frame: bytes, changes: Mapping[str, str | None], limits: Limits) -> tuple[bytes, dict[str, Any]] | None:
+    """Return *frame* with the *changes* made, as for `patched`, and the message in it; None if it cannot be read."""
+    spelt = patched(frame.decode(), changes).encode()
+    value = syntax.read(spelt, limits.depth, limits.values) if len(spelt) <= limits.frame_bytes else None
+    return (spelt, value) if isinstance(value, dict) else None
 
 
 def repaired(
     frame: bytes,
     message: dict[str, Any],
     found: Sequence[Violation],
-    wanted: WantedType,
+    rules: Collection[str],
+    schema: Any,
+    limits: Limits,
     judge: JudgeCall,
-) -> Repaired | None:
-    """Return the call with everything repaired that was *found* to stop it; None unless *judge* then accepts it."""
+) -> tuple[Verdict, Repaired] | None:
+    """
+    Return the call with everything repaired that was *found* to stop it, and the verdict; None unless *judge* then
+    accepts it.
+
+    Only violations of *rules* are repaired. *schema* is that of the arguments, if there is one.
+    """
     done: list[Violation] = []
     repairs: list[Repair] = []
     for _ in range(ROUNDS):
         # Values from inside a string count, too.
         if more_than(frame, MOST_VALUES):
             return None
-        wrong = [each for each in found if each.stops][: wanted.most]
-        corrected = correct(frame, message, wrong, wanted)
+        changes: dict[str, str | None] = {}
+        for each in [each for each in found if each.stops][: limits.violations]:
+            remedy = _remedy(message, each, schema, limits) if each.rule in rules else NOWHERE
+            if isinstance(remedy, Nowhere):
+                return None
+            changes[each.at] = remedy
+            done.append(replace(each, action="repair"))
+        corrected = rewritten(frame, changes, limits)
         if corrected is None:
             return None
-        frame, message, changes = corrected
-        repairs += changes
-        done += [replace(each, action="repair") for each in wrong]
+        frame, message = corrected
+        repairs += [Repair("remove" if text is None else "replace", at) for at, text in changes.items()]
         verdict = judge(frame, message)
         if verdict.accepted:
-            return Repaired(verdict, done, tuple(repairs))
+            return verdict, Repaired(frame, message, done, tuple(repairs))
         found = verdict.violations
     return None
 
 
-class RepairedFrame(NamedTuple):
-    """A repaired frame, the message in it, and what has changed."""
-
-    frame: bytes
-    message: dict[str, Any]
-    changes: tuple[Repair, ...]
-
-
-def correct(
-    frame: bytes, message: dict[str, Any], wrong: Sequence[Violation], wanted: WantedType
-) -> RepairedFrame | None:
-    """Return *frame* with everything that is *wrong* corrected; None unless each mistake has only one correction."""
-    remedies: dict[str, str | None] = {}
-    for each in wrong:
-        remedy = _remedy(message, each, wanted.schema, wanted.depth) if each.rule in wanted.rules else NOWHERE
-        if remedy is not REMOVED and not isinstance(remedy, str):
-            return None
-        remedies[each.at] = remedy
-    corrected = patched(frame.decode(), remedies).encode()
-    value = syntax.read(corrected, wanted.depth)
-    changes = tuple(Repair("remove" if text is REMOVED else "replace", at) for at, text in remedies.items())
-    return RepairedFrame(corrected, value, changes) if isinstance(value, dict) else None
-
-
-def _remedy(message: dict[str, Any], wrong: Violation, schema: Any, depth: int) -> Any:
-    """Return the text that replaces a value, `REMOVED` for no value, or `NOWHERE` if there is no single correction."""
+def _remedy(message: dict[str, Any], wrong: Violation, schema: Any, limits: Limits) -> _Remedy:
     value = looked_up(message, wrong.at)
     if wrong.rule == "protocol/params":
         whole = wrong.at == _ARGUMENTS and isinstance(value, str)
-        return _inside(value, depth, "{") if whole else NOWHERE
+        return _inside(value, limits, "{") if whole else NOWHERE
     if wrong.rule != "contract/input" or _keyword(wrong) not in _OF_VALUE:
         return NOWHERE
     if isinstance(value, str) and wrong.wrong_type:
         plain = value in ("true", "false") or _NUMBER.fullmatch(value)
-        return value if plain else _inside(value, depth, "{[")
-    return REMOVED if value is None and _may_be_left_out(wrong, schema) else NOWHERE
+        return value if plain else _inside(value, limits, "{[")
+    return None if value is None and _may_be_left_out(wrong, schema) else NOWHERE
 
 
-def _inside(text: str, depth: int, opening: str) -> Any:
+def _inside(text: str, limits: Limits, opening: str) -> _Remedy:
     """Return the JSON text of an object or array on one line; `NOWHERE` if *text* is neither."""
     if text.lstrip(" \t\r\n")[:1] not in tuple(opening):
         return NOWHERE
-    if isinstance(syntax.read(text.encode(errors="replace"), depth, MOST_VALUES), Violation):
+    if isinstance(syntax.read(text.encode(errors="replace"), limits.depth, MOST_VALUES), Violation):
         return NOWHERE
     # A line break in JSON is white space: within a string it is escaped.
     return text.replace("\r", " ").replace("\n", " ")

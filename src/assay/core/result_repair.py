@@ -9,7 +9,7 @@ decide, which judges the repaired frame like any other. Everything else in the f
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 
@@ -18,13 +18,12 @@ from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Party, Repair, Violation
 from assay.contracts.store import compiled
 from assay.core import defaults
+from assay.core.repair import Repaired, rewritten
 from assay.core.topics import errors
 from assay.engine.compiled import Compiled
 from assay.engine.drafts import draft_meant, draft_named
 from assay.engine.pointers import looked_up, steps
 from assay.engine.wording import shown
-from assay.ladder import syntax
-from assay.ladder.patches import REMOVED, Added, patched
 from assay.rules import violation
 
 MOST_VALUES: Final = 100_000
@@ -41,32 +40,26 @@ _COMPILED: Final = 256 << 10
 
 _CONTENT: Final = "/result/structuredContent"
 
-_TYPELESS: Final = re.compile(r"/result/tools/[0-9]+/(?:inputSchema|outputSchema)")
+_SCHEMA_AT: Final = re.compile(r"/result/tools/[0-9]+/(?:inputSchema|outputSchema)")
 """The place of a schema of a tool."""
 
 _DIALECT: Final = "contract/unknown-dialect"
 _SCHEMAS: Final = ("inputSchema", "outputSchema")
 
 
-class RepairPlan(NamedTuple):
-    """What is to be changed in an answer, and why."""
+def repaired(
+    exchange: Exchange,
+    frame: bytes,
+    message: dict[str, Any],
+    found: Sequence[Violation],
+    rules: Collection[str],
+    limits: Limits,
+) -> Repaired | None:
+    """
+    Return the answer to *exchange* with everything repaired, of all that was *found*, that breaks one of these *rules*.
 
-    repairs: tuple[Repair, ...]
-    done: list[Violation]
-    """The violations that this repairs, with the action `repair`."""
-
-
-class MadeAnswer(NamedTuple):
-    """An answer after its repair."""
-
-    frame: bytes
-    message: dict[str, Any]
-
-
-def planned(
-    exchange: Exchange, message: dict[str, Any], found: Sequence[Violation], rules: Collection[str]
-) -> RepairPlan | None:
-    """Return what to repair in the answer to *exchange*, of all that was *found*, by these *rules*; None if nothing."""
+    None if there is nothing to repair, or if the answer is, or becomes, too large for that.
+    """
     if exchange.asker is not Party.CLIENT:
         return None
     repairs: dict[str, Repair] = {}
@@ -81,23 +74,11 @@ def planned(
         for repair, wrong in _dialects(message.get("result"), exchange.revision):
             repairs[repair.path] = repair
             done.append(wrong)
-    return RepairPlan(tuple(repairs.values()), done) if 0 < len(repairs) <= MOST_REPAIRS else None
-
-
-def made(frame: bytes, repairs: Sequence[Repair], limits: Limits) -> MadeAnswer | None:
-    """Return the answer in *frame* with all *repairs* made; None if it is, or becomes, too large for that."""
-    if more_than(frame, MOST_VALUES):
+    if not 0 < len(repairs) <= MOST_REPAIRS or more_than(frame, MOST_VALUES):
         return None
-    spelt = patched(frame.decode(), {each.path: _text(each) for each in repairs}).encode()
-    value = syntax.read(spelt, limits.depth, limits.values) if len(spelt) <= limits.frame_bytes else None
-    return MadeAnswer(spelt, value) if isinstance(value, dict) else None
-
-
-def _text(repair: Repair) -> str | None:
-    if repair.op == "remove":
-        return REMOVED
-    text = orjson.dumps(repair.value).decode()
-    return Added(text) if repair.op == "add" else text
+    texts = {path: None if each.op == "remove" else orjson.dumps(each.value).decode() for path, each in repairs.items()}
+    made = rewritten(frame, texts, limits)
+    return None if made is None else Repaired(*made, done, tuple(repairs.values()))
 
 
 # ── each rule ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -120,36 +101,17 @@ def _code(exchange: Exchange, message: dict[str, Any], wrong: Violation) -> Repa
 
 def _content(exchange: Exchange, message: dict[str, Any], wrong: Violation) -> Repair | None:
     """
-    Return the repair of a `structuredContent` that the revision does not allow.
+    Return the repair of a `structuredContent` that the revision or the tool's schema does not allow.
 
     It is left out only if the client needs none: the result reports a failure, or the tool has no output schema. And
     only if there is text beside it, so that the client still gets a result.
     """
-    result = message["result"]
-    if wrong.at != _CONTENT or exchange.method != "tools/call" or exchange.as_task or not _has_text(result):
-        return None
-    needless = exchange.contract is not None and not exchange.contract.has_output_schema
-    return Repair("remove", _CONTENT) if needless or result.get("isError") is True else None
-
-
-def _content_of_failure(exchange: Exchange, message: dict[str, Any], _: Violation) -> Repair | None:
-    """Return the repair of a failure whose `structuredContent` breaks the tool's schema, if there is text beside it."""
     if exchange.method != "tools/call" or exchange.as_task or not _has_text(message["result"]):
         return None
-    return Repair("remove", _CONTENT)
-
-
-def _type(exchange: Exchange, message: dict[str, Any], wrong: Violation) -> Repair | None:
-    """
-    Return the repair of a schema of a tool without `type`, for which official clients reject the whole list.
-
-    The arguments of a call, and the content that these revisions have a schema for, are objects in any case.
-    """
-    if exchange.method != "tools/list" or _TYPELESS.fullmatch(wrong.at) is None:
-        return None
-    schema = looked_up(message, wrong.at)
-    is_typeless = isinstance(schema, dict) and "type" not in schema
-    return Repair("add", f"{wrong.at}/type", "object") if is_typeless else None
+    needless = exchange.contract is not None and not exchange.contract.has_output_schema
+    failed = message["result"].get("isError") is True
+    about_failure = wrong.rule == "contract/error-structured"
+    return Repair("remove", _CONTENT) if about_failure or (wrong.at == _CONTENT and (needless or failed)) else None
 
 
 def _has_text(result: dict[str, Any]) -> bool:
@@ -160,8 +122,17 @@ def _has_text(result: dict[str, Any]) -> bool:
 
 
 def _shape(exchange: Exchange, message: dict[str, Any], wrong: Violation) -> Repair | None:
-    """Return the repair of a result that the schema of the revision refuses."""
-    return _content(exchange, message, wrong) or _type(exchange, message, wrong)
+    """
+    Return the repair of a result that the schema of the revision refuses.
+
+    Beside content these are schemas of tools without `type`, for which official clients reject the whole list. The
+    arguments of a call, and the content that these revisions have a schema for, are objects in any case.
+    """
+    if exchange.method != "tools/list" or _SCHEMA_AT.fullmatch(wrong.at) is None:
+        return _content(exchange, message, wrong)
+    schema = looked_up(message, wrong.at)
+    is_typeless = isinstance(schema, dict) and "type" not in schema
+    return Repair("add", f"{wrong.at}/type", "object") if is_typeless else None
 
 
 _REMEDIES: Final[Mapping[str, Callable[[Exchange, dict[str, Any], Violation], Repair | None]]] = {
@@ -169,7 +140,7 @@ _REMEDIES: Final[Mapping[str, Callable[[Exchange, dict[str, Any], Violation], Re
     "protocol/cache-hints": _default,
     "protocol/error-code": _code,
     "protocol/result": _shape,
-    "contract/error-structured": _content_of_failure,
+    "contract/error-structured": _content,
 }
 """The repair of a violation of each rule; None if that violation has no certain correction."""
 
@@ -199,9 +170,6 @@ def _dialects(result: Any, revision: str) -> Iterator[tuple[Repair, Violation]]:
                 if room < 0 or not isinstance(compiled({**schema, "$schema": draft.uri}), Compiled):
                     continue
             at = f"/result/tools/{number}/{member}/$schema"
-            yield Repair("replace", at, draft.uri), _odd_spelling(at, schema["$schema"], draft.uri, revision)
-
-
-def _odd_spelling(at: str, uri: str, canonical: str, revision: str) -> Violation:
-    wrong = violation(_DIALECT, at, expected=f'"{canonical}"', found=shown(uri), revision=revision)
-    return replace(wrong, action="repair")
+            expected, found = f'"{draft.uri}"', shown(schema["$schema"])
+            wrong = violation(_DIALECT, at, expected=expected, found=found, revision=revision)
+            yield Repair("replace", at, draft.uri), replace(wrong, action="repair")

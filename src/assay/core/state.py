@@ -40,7 +40,7 @@ class State:
         """Whether the conversation is known from its first message on: otherwise it goes on from another one."""
         self.lifecycle = Lifecycle(revision, errata=errata)
         self.tools = Tools(limits.tools, limits.contract_bytes) if tools is None else tools
-        self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
+        self.sides = {party: Side(party, limits, self.lifecycle.rules) for party in Party}
         self._quick = quick
         self._topics: dict[type, Any] = {}
         self.settle()
@@ -86,7 +86,7 @@ class State:
 
     def check_note(self, note: Note, report: Report) -> None:
         """Report what is wrong with a notification, before it is forwarded."""
-        extended = extended_methods(note.judge.revision).get(note.method)
+        extended = extended_methods(note.rules.revision).get(note.method)
         if extended is None or not extensions.leaves_out(self, extended.extension):
             for hear in hearing("note", note.method):
                 hear(self, note, report)
@@ -112,10 +112,6 @@ class State:
 
     # ── changes that concern every topic ─────────────────────────────────────────────────────────────────────────────
 
-    def is_extended(self) -> bool:
-        """Return whether either party declared something that is unknown here."""
-        return extensions.goes_beyond(self)
-
     def catch_up(self) -> None:
         """Copy the capabilities that the server declared in another conversation about the same tools."""
         server = self.sides[Party.SERVER]
@@ -125,14 +121,14 @@ class State:
 
     def settle(self) -> None:
         """Give both parties the revision in force, and find the methods that neither may send."""
-        judge = self.lifecycle.judge
+        rules = self.lifecycle.rules
         declared = {party: side.capabilities for party, side in self.sides.items()}
         for party, side in self.sides.items():
-            side.use(judge)
-            side.undeclared = undeclared(party, judge.revision, declared)
+            side.use(rules)
+            side.undeclared = undeclared(party, rules.revision, declared)
             settled = self.lifecycle.phase in {"operating", "stateless"}
             if self._quick and settled and "tools/call" not in side.undeclared:
-                side.call = judge.calls[party, "request"].get("tools/call")
+                side.call = rules.calls[party, "request"].get("tools/call")
 
     def refuse_handshake(self) -> None:
         """Forget a failed handshake; another one may follow."""

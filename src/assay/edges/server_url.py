@@ -18,8 +18,7 @@ from assay.edges.upstream_errors import NO_POST, BrokenError, addressed, first_l
 from assay.guard.backoff import pause
 from assay.ladder import framing, syntax
 from assay.ladder.events import Event, Reader
-from assay.ladder.header_values import header_text
-from assay.ladder.headers import VERSION
+from assay.ladder.headers import VERSION, header_text
 from assay.settings.http_section import UpstreamSettings
 
 SESSION: Final = b"mcp-session-id"

@@ -7,7 +7,7 @@ numbers, and each client its own ids, as it wrote them; no other byte of a messa
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import orjson
@@ -15,7 +15,7 @@ import orjson
 from assay.base.bounded import Bounded
 from assay.base.meta import SUBSCRIPTION_KEY
 from assay.ladder.partial_frame import outline
-from assay.ladder.spots import Edit, Tree, edited, spots
+from assay.ladder.text_edit import Edit, Spot, Tree, edited, spots
 
 _ID_FIRST: Final = re.compile(rb'(\{"jsonrpc":"2\.0","id":)("[^"\\]*+"|[0-9]{1,15}+)(?=[,}])')
 """The start of a message as most peers write it. The judge refuses a message with a second id."""
@@ -90,21 +90,25 @@ class IdMap(Generic[Owner]):
             self._open[number] = ticket
             self._by_key[owner, ticket.key] = number
             return number, b"%b%d%b" % (head[1], number, frame[head.end() :])
-        found = dict(_spots(frame, _ASKED))
-        ident = found.get("id", "null")
-        ticket = Ticket(owner, number, _key(ident), ident, found.get("token"))
+        text = frame.decode()
+        found = spots(text, _ASKED)
+        spelt = _spelt(text, found)
+        ident = spelt.get("id", "null")
+        ticket = Ticket(owner, number, _key(ident), ident, spelt.get("token"))
         self._open[number] = ticket
         self._by_key[owner, ticket.key] = number
-        return number, _respelt(frame, _ASKED, lambda _, __: str(number))
+        return number, _numbered(text, found, number)
 
     def cancel(self, owner: Owner, frame: bytes) -> bytes | None:
         """Return `notifications/cancelled` for the server; None if *owner* has no such open request."""
-        spelt = dict(_spots(frame, _CANCELLED)).get("id")
-        number = None if spelt is None else self._by_key.get((owner, _key(spelt)))
+        text = frame.decode()
+        found = spots(text, _CANCELLED)
+        ident = _spelt(text, found).get("id")
+        number = None if ident is None else self._by_key.get((owner, _key(ident)))
         if number is None:
             return None
         self.close(number)
-        return _respelt(frame, _CANCELLED, lambda _, __: str(number))
+        return _numbered(text, found, number)
 
     def close(self, number: int) -> None:
         """Close a request that no client waits for."""
@@ -134,17 +138,21 @@ class IdMap(Generic[Owner]):
             if ticket is None:
                 return Routed(None, frame)
             return Routed(ticket.owner, b"%b%b%b" % (head[1], ticket.ident.encode(), frame[head.end() :]), value["id"])
-        number = _number(dict(_spots(frame, _ANSWERED)).get("id"))
+        text = frame.decode()
+        found = spots(text, _ANSWERED)
+        number = _number(_spelt(text, found).get("id"))
         ticket = self.taken(number)
-        return Routed(None, frame) if ticket is None else Routed(ticket.owner, _as(ticket, frame, _ANSWERED), number)
+        return Routed(None, frame) if ticket is None else Routed(ticket.owner, _as(ticket, text, found), number)
 
     def notified(self, frame: bytes) -> Routed[Owner]:
         """Return a notification of the server with its receiver, if it names one."""
-        for name, spelt in _spots(frame, _TOLD):
-            number = _number(spelt)
+        text = frame.decode()
+        found = spots(text, _TOLD)
+        for name, start, end in found:
+            number = _number(text[start:end])
             ticket = self._open.get(number) if number is not None else None
             if ticket is not None and (name != "token" or ticket.token is not None):
-                return Routed(ticket.owner, _as(ticket, frame, _TOLD))
+                return Routed(ticket.owner, _as(ticket, text, found))
         return Routed(None, frame)
 
     def unreadable(self, frame: bytes, rest: bytes) -> tuple[Routed[Owner], bytes]:
@@ -171,19 +179,27 @@ class IdMap(Generic[Owner]):
         return self._late.get(number)
 
 
-def _as(ticket: Ticket[Any], frame: bytes, places: Tree) -> bytes:
-    """Return *frame* with the ids and tokens as the client wrote them."""
+def _spelt(text: str, found: Sequence[Spot]) -> dict[str, str]:
+    """Return the texts of the values that were *found*, by name."""
+    return {name: text[start:end] for name, start, end in found}
 
-    def change(name: str, spelt: str) -> str | None:
-        if _number(spelt) != ticket.number:
-            return None
+
+def _numbered(text: str, found: Sequence[Spot], number: int) -> bytes:
+    """Return a message with our *number* in the places that were *found*."""
+    return edited(text, (Edit(start, end, str(number)) for _, start, end in found)).encode()
+
+
+def _as(ticket: Ticket[Any], text: str, found: Sequence[Spot]) -> bytes:
+    """Return a message with the ids and tokens that were *found* as the client wrote them."""
+    edits: list[Edit] = []
+    for name, start, end in found:
+        spelt = text[start:end]
         own = ticket.token if name == "token" else ticket.ident
-        if own is None:
-            return None
-        # A server may write the id of a subscription as text.
-        return orjson.dumps(own).decode() if spelt.startswith('"') and not own.startswith('"') else own
-
-    return _respelt(frame, places, change)
+        if own is not None and _number(spelt) == ticket.number:
+            # A server may write the id of a subscription as text.
+            as_text = spelt.startswith('"') and not own.startswith('"')
+            edits.append(Edit(start, end, orjson.dumps(own).decode() if as_text else own))
+    return edited(text, edits).encode()
 
 
 def _has_token(request: Mapping[str, Any]) -> bool:
@@ -214,20 +230,3 @@ def _key(spelt: str) -> tuple[bool, Any]:
 
 def _exact(spelt: str) -> Any:
     return int(spelt) if len(spelt) < 100 and spelt.lstrip("-").isdigit() else float(spelt)
-
-
-# ── places in a message ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _spots(frame: bytes, places: Tree) -> Iterator[tuple[str, str]]:
-    """Return the texts at *places*, by name."""
-    text = frame.decode()
-    for name, start, end in spots(text, places):
-        yield name, text[start:end]
-
-
-def _respelt(frame: bytes, places: Tree, change: Callable[[str, str], str | None]) -> bytes:
-    """Return *frame* with the texts at *places* replaced, if *change* returns a replacement."""
-    text = frame.decode()
-    changes = ((start, end, change(name, text[start:end])) for name, start, end in spots(text, places))
-    return edited(text, (Edit(start, end, new) for start, end, new in changes if new is not None)).encode()

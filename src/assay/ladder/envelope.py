@@ -4,7 +4,7 @@ The third rung: from a JSON value to a JSON-RPC message, by the profile in force
 `classify` is the fast way for valid messages; `check` lists every fault of the others.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -54,10 +54,15 @@ _ABSENT: Any = object()
 
 _KEYS = Keys(("jsonrpc", "id", "method", "params", "result", "error"))
 _ERROR_KEYS = Keys(("code", "message", "data"))
+_LOOK_ALIKE = "envelope/look-alike-key"
+
+_NUMBERED = "Use a counter or a UUID string as the id."
+_NO_ID = "Remove the id: a notification has no id and is never answered."
+_ECHOED = "Echo the id of the request unchanged."
 
 
 def classify(value: Any, profile: Profile = MCP, id_limit: int = DEFAULT.id_bytes) -> Kind | None:
-    """Return the kind of a well-formed message of the common shape; None for any other, which `read` judges."""
+    """Return the kind of a well-formed message of the common shape; None for any other, which `check` judges."""
     if type(value) is not dict or value.get("jsonrpc") != "2.0":
         return None
     ident = value.get("id", _ABSENT)
@@ -78,16 +83,6 @@ def classify(value: Any, profile: Profile = MCP, id_limit: int = DEFAULT.id_byte
     if len(value) != 2 + (ident is not _ABSENT) + (params is not _ABSENT):
         return None
     return "notification" if ident is _ABSENT else "request"
-
-
-def read(
-    value: Any, profile: Profile = MCP, *, id_limit: int = DEFAULT.id_bytes, error_id: bool = True
-) -> tuple[Kind, tuple[Violation, ...]]:
-    """Return the kind of *value*, or its likely kind, and every fault of it."""
-    kind = classify(value, profile, id_limit)
-    if kind is not None:
-        return kind, ()
-    return kind_of(value), tuple(check(value, profile, id_limit=id_limit, error_id=error_id))
 
 
 def kind_of(value: Any) -> Kind:
@@ -119,40 +114,37 @@ def check_call(
     value: Any, profile: Profile, *, id_limit: int = DEFAULT.id_bytes, needs_id: bool = False
 ) -> Iterator[Violation]:
     """Yield every fault of *value* as a request or, unless *needs_id*, as a notification."""
+    yield from _check_head(value)
     if not isinstance(value, dict):
-        yield violation("envelope/message", expected="an object", found=found_words(value))
         return
-    yield from _check_version(value)
-    yield from _check_keys(_KEYS, value, "")
     method = value.get("method", _ABSENT)
     if not isinstance(method, str) or not method:
         yield _member(value, "method", "a non-empty string")
     for extra in ("result", "error"):
         if extra in value:
-            yield violation(
-                "envelope/members", f"/{extra}", expected="a method alone", found=f"a method and {_an(extra)}"
-            )
+            found = f"a method and {'an' if extra == 'error' else 'a'} {extra}"
+            yield violation("envelope/members", f"/{extra}", expected="a method alone", found=found)
     if "id" in value:
         faults = _check_id(value, profile, id_limit)
         if isinstance(method, str) and method.startswith("notifications/"):
             yield from (replace(each, expected="no id in a notification", hint=_NO_ID) for each in faults)
         else:
-            yield from _about_id(faults, _NUMBERED)
+            yield from (replace(each, hint=_NUMBERED) for each in faults)
     elif needs_id:
         yield _member(value, "id", profile.id_words)
     if "params" in value or (profile.params_required and ("id" in value or needs_id)):
-        yield from _check_params(value, profile)
+        params = value.get("params")
+        if not isinstance(params, dict) and not (profile.array_params and isinstance(params, list)):
+            yield _member(value, "params", "an object or an array" if profile.array_params else "an object")
 
 
 def check_answer(
     value: Any, profile: Profile, *, id_limit: int = DEFAULT.id_bytes, error_id: bool = True
 ) -> Iterator[Violation]:
     """Yield every fault of *value* as a result or an error."""
+    yield from _check_head(value)
     if not isinstance(value, dict):
-        yield violation("envelope/message", expected="an object", found=found_words(value))
         return
-    yield from _check_version(value)
-    yield from _check_keys(_KEYS, value, "")
     if "result" in value and "error" in value:
         yield violation("envelope/members", "/error", expected="a result or an error", found="a result and an error")
     elif "result" not in value and "error" not in value:
@@ -167,32 +159,26 @@ def check_answer(
     elif "result" in value and not profile.any_result and not isinstance(value["result"], dict):
         yield _member(value, "result", "an object")
     if "id" in value:
-        yield from _about_id(_check_id(value, profile, id_limit), _ECHOED)
+        yield from (replace(each, hint=_ECHOED) for each in _check_id(value, profile, id_limit))
     elif error_id or "error" not in value:
-        yield from _about_id([_member(value, "id", profile.id_words)], _ECHOED)
+        yield replace(_member(value, "id", profile.id_words), hint=_ECHOED)
 
 
-def _check_version(value: dict[str, Any]) -> Iterator[Violation]:
+def _check_head(value: Any) -> Iterator[Violation]:
+    """Yield the faults that calls and answers have in common."""
+    if not isinstance(value, dict):
+        yield violation("envelope/message", expected="an object", found=found_words(value))
+        return
     if value.get("jsonrpc") != "2.0":
         yield _member(value, "jsonrpc", '"2.0"')
-
-
-def _check_keys(keys: Keys, value: dict[str, Any], at: str) -> Iterator[Violation]:
-    yield from keys.check("envelope/look-alike-key", value, at, DEFAULT.violations, None)
-
-
-def _check_params(value: dict[str, Any], profile: Profile) -> Iterator[Violation]:
-    params = value.get("params", _ABSENT)
-    if isinstance(params, dict) or (profile.array_params and isinstance(params, list)):
-        return
-    yield _member(value, "params", "an object or an array" if profile.array_params else "an object")
+    yield from _KEYS.check(_LOOK_ALIKE, value, "", DEFAULT.violations, None)
 
 
 def _check_error(error: Any) -> Iterator[Violation]:
     if not isinstance(error, dict):
         yield violation("envelope/error", "/error", expected="an object", found=found_words(error))
         return
-    yield from _check_keys(_ERROR_KEYS, error, "/error")
+    yield from _ERROR_KEYS.check(_LOOK_ALIKE, error, "/error", DEFAULT.violations, None)
     code, message = error.get("code", _ABSENT), error.get("message", _ABSENT)
     if type(code) is not int and not (type(code) is float and code.is_integer()):
         yield _part_of_error("code", code, "an integer")
@@ -213,16 +199,6 @@ def _check_id(value: dict[str, Any], profile: Profile, id_limit: int) -> Iterato
         yield _member(value, "id", profile.id_words)
 
 
-_NUMBERED = "Use a counter or a UUID string as the id."
-_NO_ID = "Remove the id: a notification has no id and is never answered."
-_ECHOED = "Echo the id of the request unchanged."
-
-
-def _about_id(faults: Iterable[Violation], hint: str) -> Iterator[Violation]:
-    """Return the *faults* of an id, with the hint for a message of this kind."""
-    return (replace(each, hint=hint) for each in faults)
-
-
 def _is_uuid(text: str) -> bool:
     try:
         return str(UUID(text)) == text.lower()
@@ -240,7 +216,3 @@ def _part_of_error(name: str, part: Any, expected: str) -> Violation:
     if part is _ABSENT:
         return violation("envelope/error", "/error", expected=f"{name}, {expected}", found="nothing")
     return violation("envelope/error", f"/error/{name}", expected=expected, found=found_words(part))
-
-
-def _an(noun: str) -> str:
-    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"

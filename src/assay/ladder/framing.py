@@ -66,63 +66,40 @@ class Splitter:
     def _feed(self, chunk: bytes) -> Iterator[bytes]:
         *lines, tail = chunk.split(b"\n")
         for line in lines:
-            if self._passing and (self._dropping or self._held + len(line) > self._limit):
-                yield from self._passed(line + b"\n")
+            if len(line) > self._limit or self._pieces or self._dropping:
+                yield from self._add(line, b"\n")
             else:
-                frame = self._take(line)
-                if frame is not None:
-                    yield frame
-            self._dropping = False
-        if tail and self._passing and (self._dropping or self._held + len(tail) > self._limit):
-            yield from self._passed(tail)
-        elif tail:
-            cut = self._hold(tail)
-            if cut is not None:
-                yield cut
+                yield line
+        if tail:
+            yield from self._add(tail, b"")
         self.between = not self._held and not self._dropping
 
-    def _passed(self, data: bytes) -> Iterator[bytes]:
-        """Yield more of an over-long line: once its start, which `check` refuses, then the rest."""
+    def _add(self, piece: bytes, newline: bytes) -> Iterator[bytes]:
+        """Yield the line that *piece* ends with a *newline*, or the start of one that is too long, and its rest."""
+        rest = piece
         if not self._dropping:
-            self._pieces.append(data)
-            whole = b"".join(self._pieces)
-            self._pieces.clear()
-            self._held = 0
-            self._dropping = True
+            self._pieces.append(piece)
+            self._held += len(piece)
+            if self._held <= self._limit and not newline:
+                return
+            self._dropping = self._held > self._limit
+            whole = self._join()
             yield whole[: self._limit + 1]
-            data = whole[self._limit + 1 :]
-        if data:
-            yield Rest(data)
+            rest = whole[self._limit + 1 :]
+        if self._dropping and self._passing and (rest or newline):
+            yield Rest(rest + newline)
+        if newline:
+            self._dropping = False
 
     def end(self) -> bytes | None:
         """Return the last line, if the stream ended without a newline."""
         return self._join() if self._pieces else None
 
-    def _take(self, line: bytes) -> bytes | None:
-        """Return the frame that ends with *line*; None if its start was returned as over-long already."""
-        if self._dropping:
-            return None
-        if not self._pieces:
-            return line[: self._limit + 1]
-        self._pieces.append(line)
-        return self._join()
-
-    def _hold(self, tail: bytes) -> bytes | None:
-        """Keep an unfinished line; past the limit yield its start, and drop the rest."""
-        if self._dropping:
-            return None
-        self._pieces.append(tail)
-        self._held += len(tail)
-        if self._held <= self._limit:
-            return None
-        self._dropping = True
-        return self._join()
-
     def _join(self) -> bytes:
-        frame = b"".join(self._pieces)
+        whole = b"".join(self._pieces)
         self._pieces.clear()
         self._held = 0
-        return frame[: self._limit + 1]
+        return whole
 
 
 def write(frame: bytes) -> bytes:

@@ -7,7 +7,6 @@ surrogate pair, a number that overflows) is refused here, because the frame is f
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import jiter
@@ -214,9 +213,9 @@ def _repeated_key(frame: bytes) -> Violation:
     at, shown = "", "a key"
     if len(frame) <= _SEARCHED:
         # The numbers are not needed, and Python makes no integer of more than 4,300 digits.
-        found = _find_repeated(json.loads(frame, object_pairs_hook=_object_of_pairs, parse_int=len, parse_float=len))
-        if found is not None:
-            at, shown = found[0], f"the key {_excerpt(found[1])}"
+        path = _find_repeated(json.loads(frame, object_pairs_hook=_object_of_pairs, parse_int=len, parse_float=len))
+        if path:
+            at, shown = "".join(f"/{escaped(step)}" for step in path), f"the key {_excerpt(path[-1])}"
     return violation("syntax/duplicate-key", at, expected="each key once", found=f"{shown} more than once")
 
 
@@ -234,37 +233,15 @@ def _object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return marked
 
 
-def _find_repeated(value: Any) -> tuple[str, str] | None:
-    """Return the pointer of the first repeated key, in document order, and the key."""
-    path: list[str] = []
+def _find_repeated(value: Any) -> list[str]:
+    """Return the way to the first repeated key, in document order; [] without one. Frames are not nested deeply."""
     if isinstance(value, _Repeated):
-        return _pointer([value.key]), value.key
-    # Iterators, not a list of pending values: only the current path is kept, however wide the value is.
-    below = [_members(value)]
-    while below:
-        step, child = next(below[-1], (None, None))
-        if step is None:
-            below.pop()
-            del path[-1:]
-        elif isinstance(child, _Repeated):
-            return _pointer([*path, step, child.key]), child.key
-        elif isinstance(child, dict | list):
-            path.append(step)
-            below.append(_members(child))
-    return None
-
-
-def _members(value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict):
-        yield from value.items()
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            if isinstance(item, dict | list):
-                yield str(index), item
-
-
-def _pointer(steps: list[str]) -> str:
-    return "".join(f"/{escaped(step)}" for step in steps)
+        return [value.key]
+    for step, child in value.items() if isinstance(value, dict) else enumerate(value):
+        below = _find_repeated(child) if isinstance(child, dict | list) else []
+        if below:
+            return [str(step), *below]
+    return []
 
 
 def _why_not(frame: bytes, error: orjson.JSONDecodeError, depth: int) -> Violation:
@@ -281,13 +258,13 @@ def _why_not(frame: bytes, error: orjson.JSONDecodeError, depth: int) -> Violati
     reason = error.msg.lower()
     if "surrogate" in reason:
         return violation(
-            "syntax/surrogate", expected="a surrogate pair", found=f"an unpaired surrogate at {_place(error)}"
+            "syntax/surrogate", expected="a surrogate pair", found=f"an unpaired surrogate at character {error.pos}"
         )
     if "depth" in reason:
         return _too_deep(depth)
     if "infinity" in reason or text.startswith(("NaN", "Infinity", "-Infinity"), error.pos - text.startswith("-")):
         infinite = "a number that is too large" if "infinity" in reason else "NaN or Infinity"
-        return violation("syntax/number", expected="a finite number", found=f"{infinite} at {_place(error)}")
+        return violation("syntax/number", expected="a finite number", found=f"{infinite} at character {error.pos}")
     return violation("syntax/json", expected="one JSON value", found=_what_is_there(text, error))
 
 
@@ -297,16 +274,12 @@ def _what_is_there(text: str, error: orjson.JSONDecodeError) -> str:
         return f"the text {_excerpt(text)}"
     # Older versions of the parser add the line and the column.
     reason = error.msg.partition(": line ")[0]
-    return f"{reason} at {_place(error)}"
+    return f"{reason} at character {error.pos}"
 
 
 def _is_text(text: str, wrong: int) -> bool:
     """Return whether *text*, which is *wrong* at a position, is no JSON: log lines may start with a bracket."""
     return text.lstrip()[:1] not in ("{", "[") or '"' not in text[:wrong]
-
-
-def _place(error: orjson.JSONDecodeError) -> str:
-    return f"character {error.pos}"
 
 
 def _too_deep(depth: int) -> Violation:

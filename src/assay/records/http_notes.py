@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from assay.base.verdict import Party, Verdict
 from assay.guard.internal_errors import log_once
-from assay.ladder.header_values import decode
+from assay.ladder.headers import decode
 from assay.records.record import RunIdentity, cut
 
 SHOWN: Final = {

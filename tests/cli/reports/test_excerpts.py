@@ -14,7 +14,7 @@ from assay.cli.terminal.style import Style, columns
 from assay.core.conversation import Conversation
 from assay.core.redaction import Redactor
 from assay.engine.pointers import escaped, looked_up
-from assay.ladder.spots import located
+from assay.ladder.text_edit import located
 from assay.records.judged_records import JudgedRecords
 from assay.records.record import finding_of
 from assay.records.rows import Judged

@@ -14,7 +14,7 @@ from assay.cli.clients.dialect import JSON, Dialect, written
 from assay.cli.clients.parsing import MARK, Node, lines
 from assay.core.masked_commands import Masking
 from assay.core.masking import looks_random, masked_secret, masked_text, redactor
-from assay.ladder.spots import Edit, edited
+from assay.ladder.text_edit import Edit, edited
 
 _HIDDEN: Final = frozenset({"env", "headers", "http_headers"})
 """Members of an entry whose values are hidden."""

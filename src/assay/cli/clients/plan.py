@@ -24,7 +24,7 @@ from assay.cli.clients.wrapping import (
     objection,
     starts_guard,
 )
-from assay.ladder.spots import Edit, edited
+from assay.ladder.text_edit import Edit, edited
 from assay.spec.schema import suggestion
 
 _NAMED: Final = 10

@@ -7,7 +7,7 @@ import orjson
 from assay.base.printable import plain
 from assay.cli.terminal.style import Style, columns
 from assay.engine.pointers import steps
-from assay.ladder.spots import located
+from assay.ladder.text_edit import located
 from assay.records.record import Finding, Record
 
 _LONGEST: Final = 256 << 10

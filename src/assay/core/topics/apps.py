@@ -18,7 +18,7 @@ from assay.core.topics.extensions import leaves_out
 from assay.core.topics.table import Note, on
 from assay.engine.pointers import escaped
 from assay.engine.wording import shown
-from assay.ladder.protocol import Judge
+from assay.ladder.revision_rules import RevisionRules
 from assay.rules.report import Report
 from assay.spec.extensions import APPS
 
@@ -106,7 +106,7 @@ def check_tools(state: "State", exchange: Exchange, result: dict[str, Any], repo
         some = report.apart(report.most)
         for number, tool in tools:
             if not some.is_full:
-                _check_tool(tool["_meta"], f"/result/tools/{number}/_meta", exchange.entry.judge, some)
+                _check_tool(tool["_meta"], f"/result/tools/{number}/_meta", exchange.entry.rules, some)
         report.join(some)
 
 
@@ -151,16 +151,16 @@ def _check_pages(state: "State", exchange: Exchange, listed: Any, rule: str, at:
         if kind != _MIME_TYPE:
             found = "nothing" if kind is None else shown(kind)
             some.add(rule, f"{at}/{number}/mimeType", expected=f'"{_MIME_TYPE}"', found=found)
-        _check_page(page.get("_meta"), f"{at}/{number}/_meta", exchange.entry.judge, some)
+        _check_page(page.get("_meta"), f"{at}/{number}/_meta", exchange.entry.rules, some)
     report.join(some)
 
 
-def _check_tool(meta: Any, at: str, judge: Judge, report: Report) -> None:
+def _check_tool(meta: Any, at: str, rules: RevisionRules, report: Report) -> None:
     if not isinstance(meta, dict) or not ("ui" in meta or FLAT_KEY in meta):
         return
     ui, flat = meta.get("ui"), meta.get(FLAT_KEY)
     if "ui" in meta:
-        _check_definition("UiToolMeta", ui, f"{at}/ui", judge, report)
+        _check_definition("UiToolMeta", ui, f"{at}/ui", rules, report)
     nested = obj(ui).get("resourceUri")
     for where, uri in ((f"{at}/ui/resourceUri", nested), (f"{at}/{escaped(FLAT_KEY)}", flat)):
         if isinstance(uri, str) and not uri.startswith(PAGE_SCHEME):
@@ -176,10 +176,10 @@ def _check_tool(meta: Any, at: str, judge: Judge, report: Report) -> None:
         )
 
 
-def _check_page(meta: Any, at: str, judge: Judge, report: Report) -> None:
+def _check_page(meta: Any, at: str, rules: RevisionRules, report: Report) -> None:
     if not isinstance(meta, dict) or "ui" not in meta:
         return
-    _check_definition("UiResourceMeta", meta["ui"], f"{at}/ui", judge, report)
+    _check_definition("UiResourceMeta", meta["ui"], f"{at}/ui", rules, report)
     origins_by_use: Mapping[str, Any] = obj(obj(meta["ui"]).get("csp"))
     for name in _CSP:
         for number, origin in enumerate(items(origins_by_use.get(name))):
@@ -188,5 +188,5 @@ def _check_page(meta: Any, at: str, judge: Judge, report: Report) -> None:
                 report.add("apps/csp", f"{at}/ui/csp/{name}/{number}", expected=expected, found=shown(origin))
 
 
-def _check_definition(name: str, value: Any, at: str, judge: Judge, report: Report) -> None:
-    judge.extension_definition(APPS, name).check("apps/meta", value, at, report)
+def _check_definition(name: str, value: Any, at: str, rules: RevisionRules, report: Report) -> None:
+    rules.extension_definition(APPS, name).check("apps/meta", value, at, report)

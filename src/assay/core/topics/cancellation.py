@@ -62,5 +62,5 @@ def note_cancellation(state: "State", note: Note) -> Exchange | None:
 
 def _asker(state: "State", note: Note) -> Side:
     """Return the party whose requests the sender of a cancellation may cancel."""
-    is_own = note.side.party is Party.CLIENT or note.judge.features.handshake
+    is_own = note.side.party is Party.CLIENT or note.rules.features.handshake
     return note.side if is_own else state.sides[Party.CLIENT]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from assay.base.verdict import Exchange
 from assay.core.party_state import has_capability
+from assay.core.topics.extensions import goes_beyond
 from assay.core.topics.table import on
 from assay.core.topics.tasks import TASK_CAPABILITIES
 from assay.rules.report import Report
@@ -57,7 +58,7 @@ def check_code(state: "State", exchange: Exchange, error: dict[str, Any], report
         return
     is_unknown = exchange.entry.result is None and declared is not None
     # With extensions that are unknown here, the other party may know the method.
-    if code == INVALID_PARAMS and is_unknown and not state.is_extended():
+    if code == INVALID_PARAMS and is_unknown and not goes_beyond(state):
         hint = "Answer with -32601 (method not found): the params of an unknown method cannot be judged."
         report_code("-32601, because the method is unknown", "-32602", hint, report)
 

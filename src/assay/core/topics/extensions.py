@@ -17,7 +17,7 @@ from assay.core.topics.capabilities import declared_in, report_lack
 from assay.core.topics.table import on
 from assay.engine.pointers import escaped
 from assay.engine.wording import found as found_words
-from assay.ladder.protocol import Judge
+from assay.ladder.revision_rules import RevisionRules
 from assay.rules.report import Report
 from assay.spec.extensions import BY_IDENTIFIER, LONGEST, OFFICIAL, SKILLS, TASKS, Extension, is_identifier
 from assay.spec.revisions import position
@@ -146,7 +146,7 @@ def leaves_out(state: "State", extension: Extension, capabilities: Mapping[str, 
     return any(has_revision(each, extension) for each in (*declared, capabilities))
 
 
-def rule_beyond(state: "State", judge: Judge, party: Party, message: dict[str, Any]) -> str | None:
+def rule_beyond(state: "State", rules: RevisionRules, party: Party, message: dict[str, Any]) -> str | None:
     """
     Return the rule for a method that may belong to an extension; None if it cannot.
 
@@ -156,7 +156,7 @@ def rule_beyond(state: "State", judge: Judge, party: Party, message: dict[str, A
     if goes_beyond(state, declared_by(message)):
         return "protocol/extension"
     heard = state.sides[Party.SERVER].capabilities is not None or state.tools.declared is not None
-    if judge.features.handshake:
+    if rules.features.handshake:
         return None if heard or state.lifecycle.phase != "operating" else "protocol/unheard-extension"
     # A server without a handshake sends no requests, with or without extensions.
     return None if heard or (party is Party.SERVER and "id" in message) else "protocol/unheard-extension"
@@ -187,7 +187,7 @@ def take_declared(state: "State", exchange: Exchange, params: dict[str, Any], re
     if isinstance(declared, dict) and not exchange.features.handshake:
         exchange.declared = declared_in(declared)
         if EXTENSIONS in declared or EXPERIMENTAL in declared:
-            take(state, exchange.asker, declared, _CAPABILITIES_AT, exchange.entry.judge, report)
+            take(state, exchange.asker, declared, _CAPABILITIES_AT, exchange.entry.rules, report)
 
 
 @on("request", *{each.name for extension in OFFICIAL for each in extension.methods})
@@ -200,10 +200,12 @@ def check_server(state: "State", exchange: Exchange, _: dict[str, Any], report: 
         report_lack("/method", Party.SERVER, f"extensions.{extension.identifier}", report)
 
 
-def take(state: "State", party: Party, capabilities: Mapping[str, Any], at: str, judge: Judge, report: Report) -> None:
+def take(
+    state: "State", party: Party, capabilities: Mapping[str, Any], at: str, rules: RevisionRules, report: Report
+) -> None:
     """Keep what *party* declares, and report what is wrong with it; *at* is the pointer to its *capabilities*."""
     found = report.apart()
-    _check(party, capabilities, at, judge, found)
+    _check(party, capabilities, at, rules, found)
     report.join(found)
     beyond = is_beyond(capabilities)
     left_out = {each.identifier for each in OFFICIAL if has_revision(capabilities, each)} if beyond else ()
@@ -211,7 +213,7 @@ def take(state: "State", party: Party, capabilities: Mapping[str, Any], at: str,
         server = state.shared(ServerExtensions)
         server.goes_beyond = True
         server.left_out = server.left_out.union(left_out)
-    if not judge.features.handshake and party is Party.CLIENT:
+    if not rules.features.handshake and party is Party.CLIENT:
         requests = state.own(RequestExtensions)
         requests.goes_beyond = requests.goes_beyond or beyond
         requests.left_out = requests.left_out.union(left_out)
@@ -219,12 +221,12 @@ def take(state: "State", party: Party, capabilities: Mapping[str, Any], at: str,
             requests.plain = capabilities.get(EXTENSIONS)
 
 
-def _check(party: Party, capabilities: Mapping[str, Any], at: str, judge: Judge, report: Report) -> None:
+def _check(party: Party, capabilities: Mapping[str, Any], at: str, rules: RevisionRules, report: Report) -> None:
     for identifier, settings in islice(obj(capabilities.get(EXTENSIONS)).items(), _MOST):
-        _check_one(party, identifier, settings, f"{at}/{EXTENSIONS}/{escaped(identifier[:LONGEST])}", judge, report)
+        _check_one(party, identifier, settings, f"{at}/{EXTENSIONS}/{escaped(identifier[:LONGEST])}", rules, report)
     if party is not Party.SERVER:
         return
-    if not judge.features.handshake and TASKS.name in capabilities:
+    if not rules.features.handshake and TASKS.name in capabilities:
         # A server that declares tasks as the revision before had them.
         expected = f'"{TASKS.identifier}" in {EXTENSIONS}'
         report.add("tasks/legacy", f"{at}/{TASKS.name}", expected=expected, found="the capability tasks")
@@ -234,7 +236,7 @@ def _check(party: Party, capabilities: Mapping[str, Any], at: str, judge: Judge,
         report.add("skills/resources", at, expected="the capability resources", found="skills alone")
 
 
-def _check_one(party: Party, identifier: str, settings: Any, at: str, judge: Judge, report: Report) -> None:
+def _check_one(party: Party, identifier: str, settings: Any, at: str, rules: RevisionRules, report: Report) -> None:
     if not is_identifier(identifier):
         expected = "a dotted prefix, a slash and a name"
         report.add("extension/identifier", at, expected=expected, found=f'"{identifier[:60]}"')
@@ -254,7 +256,7 @@ def _check_one(party: Party, identifier: str, settings: Any, at: str, judge: Jud
         report.add("extension/revision", f"{at}/{_REVISION}", expected=expected, found=found)
         return
     # Before its first revision an extension means nothing, and may be declared in any way.
-    defined = extension is not None and position(judge.revision) >= extension.first
+    defined = extension is not None and position(rules.revision) >= extension.first
     definition = dict(extension.settings).get(party.value) if extension is not None and defined else None
     if extension is not None and definition is not None:
-        judge.extension_definition(extension, definition).check("extension/settings", settings, at, report)
+        rules.extension_definition(extension, definition).check("extension/settings", settings, at, report)

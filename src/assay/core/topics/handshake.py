@@ -48,7 +48,7 @@ def report_no_discovery(result: dict[str, Any], report: Report) -> None:
 def check_client(state: "State", exchange: Exchange, params: dict[str, Any], report: Report) -> None:
     """Report wrong declarations of extensions in a handshake."""
     declared = obj(params.get("capabilities"))
-    extensions.take(state, exchange.asker, declared, "/params/capabilities", exchange.entry.judge, report)
+    extensions.take(state, exchange.asker, declared, "/params/capabilities", exchange.entry.rules, report)
 
 
 @on("forwarded")
@@ -67,7 +67,7 @@ def begin(state: "State", exchange: Exchange, params: dict[str, Any]) -> None:
         state.settle()
     elif lifecycle.phase != "stateless" and not exchange.features.handshake and exchange.method != DISCOVER:
         # A client that sends server/discover may still be refused, and fall back to initialize.
-        lifecycle.stateless(exchange.entry.judge)
+        lifecycle.stateless(exchange.entry.rules)
         state.settle()
 
 
@@ -85,7 +85,7 @@ def discover(state: "State", exchange: Exchange, result: dict[str, Any], report:
     if exchange.asker is not Party.CLIENT or not is_discovery(result):
         return
     if state.lifecycle.phase in {"new", "stateless"}:
-        state.lifecycle.stateless(exchange.entry.judge)
+        state.lifecycle.stateless(exchange.entry.rules)
         _take_versions(state, exchange, result.get("supportedVersions"))
         _take_server(state, result, report)
         state.tools.declared = state.sides[Party.SERVER].capabilities
@@ -95,7 +95,7 @@ def _take_server(state: "State", result: dict[str, Any], report: Report) -> None
     declared = obj(result.get("capabilities"))
     state.sides[Party.SERVER].capabilities = declared
     state.settle()
-    extensions.take(state, Party.SERVER, declared, "/result/capabilities", state.lifecycle.judge, report)
+    extensions.take(state, Party.SERVER, declared, "/result/capabilities", state.lifecycle.rules, report)
 
 
 def fail(state: "State", exchange: Exchange, error: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from assay.core.topics.results import report_roots
 from assay.core.topics.unjudged import forgotten
 from assay.engine.pointers import escaped
 from assay.engine.wording import found as found_words
-from assay.ladder.protocol import Judge
+from assay.ladder.revision_rules import RevisionRules
 from assay.rules.report import Report
 
 _ANSWERS: Final = {
@@ -67,7 +67,13 @@ def kept(requests: Any) -> Mapping[str, AskedInput]:
 
 
 def check_responses(
-    asked: Mapping[str, AskedInput], responses: Any, at: str, judge: Judge, report: Report, *, whole: bool = True
+    asked: Mapping[str, AskedInput],
+    responses: Any,
+    at: str,
+    rules: RevisionRules,
+    report: Report,
+    *,
+    whole: bool = True,
 ) -> None:
     """
     Report the *responses* at the place *at* whose keys are in *asked* and that do not fit in kind, form or roots.
@@ -80,8 +86,8 @@ def check_responses(
             if not whole:
                 forgotten("a request for input", place, report)
                 return
-        elif not _is_answer(request.method, response, judge, report):
-            _report_other_kind(request.method, response, place, judge, report)
+        elif not _is_answer(request.method, response, rules, report):
+            _report_other_kind(request.method, response, place, rules, report)
         elif request.method == "roots/list":
             report_roots(response, place, report)
         elif request.form:
@@ -90,8 +96,8 @@ def check_responses(
             forgotten("a form", f"{place}/content", report)
 
 
-def _is_answer(method: str, response: Any, judge: Judge, report: Report) -> bool:
-    definition = judge.definition(_ANSWERS[method])
+def _is_answer(method: str, response: Any, rules: RevisionRules, report: Report) -> bool:
+    definition = rules.definition(_ANSWERS[method])
     if definition.is_valid(response):
         return True
     # A wrong format, such as that of a URI, has a rule of its own, and is reported with the params.
@@ -100,9 +106,9 @@ def _is_answer(method: str, response: Any, judge: Judge, report: Report) -> bool
     return all(each.rule != "protocol/input-kind" for each in faults.found)
 
 
-def _report_other_kind(method: str, response: Any, at: str, judge: Judge, report: Report) -> None:
+def _report_other_kind(method: str, response: Any, at: str, rules: RevisionRules, report: Report) -> None:
     others = (
-        name for other, name in _ANSWERS.items() if other != method and _is_answer(other, response, judge, report)
+        name for other, name in _ANSWERS.items() if other != method and _is_answer(other, response, rules, report)
     )
     fitting = next(others, None)
     report.add(

@@ -42,7 +42,7 @@ def take_level(_: "State", exchange: Exchange, params: dict[str, Any]) -> None:
 @on("note", "notifications/message")
 def check_message(state: "State", note: Note, report: Report) -> None:
     """Report a log message that no request of the client asked for."""
-    if note.side.party is Party.CLIENT or note.judge.features.handshake:
+    if note.side.party is Party.CLIENT or note.rules.features.handshake:
         return
     if is_on_subscription(note.params):
         at = f"/params/_meta/{escaped(SUBSCRIPTION_KEY)}"

@@ -47,7 +47,7 @@ def _check_unshared(side: Side, token: Id, report: Report) -> None:
 def check_progress(state: "State", note: Note, report: Report) -> None:
     """Report progress without an open request, or that does not increase."""
     asker = state.sides[note.side.party.other]
-    if is_on_subscription(note.params) and not note.judge.features.handshake:
+    if is_on_subscription(note.params) and not note.rules.features.handshake:
         report.add(
             "protocol/progress",
             f"/params/_meta/{escaped(SUBSCRIPTION_KEY)}",

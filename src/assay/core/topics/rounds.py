@@ -26,7 +26,7 @@ from assay.core.topics.table import on
 from assay.core.topics.unjudged import forgotten
 from assay.engine.pointers import escaped
 from assay.engine.wording import listed, name
-from assay.ladder.protocol import MAY_ASK_BACK
+from assay.ladder.revision_rules import MAY_ASK_BACK
 from assay.rules.report import Report
 
 if TYPE_CHECKING:
@@ -368,7 +368,7 @@ def _check_answers(among: Sequence[Round], exchange: Exchange, params: dict[str,
             if key not in asked and not unknown.is_full:
                 report_roots(response, f"{_AT}/{escaped(key)}", unknown)
         report.found += unknown.found
-    check_responses(asked, responses, _AT, exchange.entry.judge, report, whole=whole)
+    check_responses(asked, responses, _AT, exchange.entry.rules, report, whole=whole)
 
 
 def _check_keys(among: Sequence[Round], responses: dict[str, Any], params: dict[str, Any], report: Report) -> None:

@@ -30,7 +30,7 @@ from assay.engine.pointers import escaped
 from assay.engine.wording import found as found_words
 from assay.engine.wording import shown
 from assay.ladder import contract
-from assay.ladder.protocol import Judge
+from assay.ladder.revision_rules import RevisionRules
 from assay.rules.report import Report
 from assay.spec.extensions import TASKS
 
@@ -213,29 +213,29 @@ def take_poll(state: "State", exchange: Exchange, params: dict[str, Any], report
     last = task.status if task.status in _LAST else None
     exchange.beyond = Poll(name, task, declared, last, task.updated, task.is_new)
     if exchange.method == "tasks/update" and isinstance(responses, dict):
-        _check_responses(task, exchange.entry.judge, responses, report)
+        _check_responses(task, exchange.entry.rules, responses, report)
 
 
-def _check_responses(task: KnownTask, judge: Judge, responses: dict[str, Any], report: Report) -> None:
+def _check_responses(task: KnownTask, rules: RevisionRules, responses: dict[str, Any], report: Report) -> None:
     at = "/params/inputResponses"
     unknown = (key for key in responses if key not in task.digests) if task.whole else ()
     known = ", ".join(each[:60] for each in list(task.digests)[:3])
     for key in islice(unknown, report.most):
         expected = f"a key that the task asked for, such as {known}" if known else "no key: the task asked for nothing"
         report.add("tasks/input-responses", f"{at}/{escaped(key[:60])}", expected=expected, found=f'"{key[:60]}"')
-    inputs.check_responses(task.asked, responses, at, judge, report, whole=task.whole)
+    inputs.check_responses(task.asked, responses, at, rules, report, whole=task.whole)
 
 
 @on("request", LISTEN)
 def check_listen(state: "State", exchange: Exchange, params: dict[str, Any], report: Report) -> None:
     """Report a request for notifications on tasks by a client that does not declare the extension."""
-    judge: Judge = exchange.entry.judge
+    rules: RevisionRules = exchange.entry.rules
     wanted = params.get("notifications")
     # Where the operator lets unknown methods pass, a client may send it in a revision that does not have it.
-    if judge.features.handshake or not isinstance(wanted, dict) or "taskIds" not in wanted or leaves_out(state, TASKS):
+    if rules.features.handshake or not isinstance(wanted, dict) or "taskIds" not in wanted or leaves_out(state, TASKS):
         return
     at = "/params/notifications"
-    judge.extension_definition(TASKS, "TaskSubscriptionNotifications").check("protocol/params", wanted, at, report)
+    rules.extension_definition(TASKS, "TaskSubscriptionNotifications").check("protocol/params", wanted, at, report)
     if TASKS.identifier not in (exchange.declared or ()):
         report_lack(f"{at}/taskIds", Party.CLIENT, _CAPABILITY, report)
 
@@ -285,7 +285,7 @@ def check_answer(_: "State", exchange: Exchange, result: dict[str, Any], report:
         expected = f'"{poll.status}", which was delivered before'
         report.add("tasks/status", "/result/status", expected=expected, found=f'"{status[:40]}"')
     _check_times(result, "/result", poll.updated, report)
-    _check_task(exchange.entry.judge, poll.task, result, "/result", exchange.declared, report)
+    _check_task(exchange.entry.rules, poll.task, result, "/result", exchange.declared, report)
 
 
 @on("answered", *_METHODS)
@@ -323,17 +323,17 @@ def check_change(state: "State", note: Note, report: Report) -> None:
 
     Notifications and answers come on different streams and overtake each other, so no status is compared.
     """
-    if note.side.party is Party.SERVER and not note.judge.features.handshake and not leaves_out(state, TASKS):
+    if note.side.party is Party.SERVER and not note.rules.features.handshake and not leaves_out(state, TASKS):
         params = obj(note.params)
         _check_times(params, "/params", None, report)
         task = state.shared(ServerTasks).get(params.get("taskId"))
-        _check_task(note.judge, task, params, "/params", declared_by_listener(state, note), report)
+        _check_task(note.rules, task, params, "/params", declared_by_listener(state, note), report)
 
 
 @on("note", ACKNOWLEDGED)
 def check_acknowledged(state: "State", note: Note, report: Report) -> None:
     """Report a server that agrees to report on tasks to a client that did not declare them."""
-    if note.side.party is Party.CLIENT or note.judge.features.handshake or leaves_out(state, TASKS):
+    if note.side.party is Party.CLIENT or note.rules.features.handshake or leaves_out(state, TASKS):
         return
     declared = declared_by_listener(state, note)
     is_undeclared = declared is not None and TASKS.identifier not in declared
@@ -358,7 +358,7 @@ def note_change(state: "State", note: Note) -> None:
 
 
 def _check_task(
-    judge: Judge,
+    rules: RevisionRules,
     task: KnownTask | None,
     given: dict[str, Any],
     at: str,
@@ -382,7 +382,7 @@ def _check_task(
             place, expected = f"{at}/inputRequests/{escaped(key)}", "the request that the key stood for before"
             report.add("tasks/input-key", place, expected=expected, found="another request")
     if given.get("status") == "completed" and isinstance(given.get("result"), dict):
-        _check_payload(judge, task, given["result"], at, report)
+        _check_payload(rules, task, given["result"], at, report)
 
 
 def _check_asked(given: Mapping[str, Any], at: str, declared: frozenset[str] | None, report: Report) -> None:
@@ -403,7 +403,9 @@ def _check_asked(given: Mapping[str, Any], at: str, declared: frozenset[str] | N
     report.found += some.found
 
 
-def _check_payload(judge: Judge, task: KnownTask | None, payload: dict[str, Any], at: str, report: Report) -> None:
+def _check_payload(
+    rules: RevisionRules, task: KnownTask | None, payload: dict[str, Any], at: str, report: Report
+) -> None:
     """Report the violations of a completed task's result: that which the call would have had, perhaps without type."""
     kind = payload.get("resultType", "complete")
     if kind != "complete":
@@ -411,7 +413,7 @@ def _check_payload(judge: Judge, task: KnownTask | None, payload: dict[str, Any]
         report.add("protocol/result-type", f"{at}/result/resultType", expected='"complete"', found=found)
         return
     read = payload if "resultType" in payload else {**payload, "resultType": "complete"}
-    fits = judge.definition("CallToolResult").check("protocol/result", read, f"{at}/result", report)
+    fits = rules.definition("CallToolResult").check("protocol/result", read, f"{at}/result", report)
     if _RELATED in obj(payload.get("_meta")):
         # The revision before named the task there.
         place, expected = f"{at}/result/_meta/{escaped(_RELATED)}", "a result that does not name its task"

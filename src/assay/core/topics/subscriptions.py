@@ -176,7 +176,7 @@ def open_subscription(state: "State", exchange: Exchange, params: dict[str, Any]
 @on("note", *JUDGED)
 def check_notification(state: "State", note: Note, report: Report) -> None:
     """Report a notification that no open subscription asked for."""
-    if note.side.party is Party.CLIENT or note.judge.features.handshake:
+    if note.side.party is Party.CLIENT or note.rules.features.handshake:
         return
     subscriptions = state.own(Subscriptions)
     number, known = _subscription_id(note.params), subscriptions.of(note.params)

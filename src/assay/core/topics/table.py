@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 from assay.base.verdict import Exchange
-from assay.ladder.protocol import Judge
+from assay.ladder.revision_rules import RevisionRules
 from assay.rules.report import Report
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ class Note(NamedTuple):
     """The party that sent it."""
     method: str
     params: Mapping[str, Any]
-    judge: Judge
+    rules: RevisionRules
 
 
 Check = Callable[["State", Exchange, dict[str, Any], Report], None]

@@ -18,7 +18,7 @@ from assay.core.topics.table import on
 from assay.core.topics.unjudged import forgotten
 from assay.engine.pointers import escaped
 from assay.ladder import contract
-from assay.ladder.protocol import Definition
+from assay.ladder.revision_rules import Definition
 from assay.rules.report import Report
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def check_payload(state: "State", exchange: Exchange, result: dict[str, Any], re
 
 def _check_unknown(exchange: Exchange, result: dict[str, Any], report: Report) -> None:
     """Report the payload of an unknown task if it is not a result that some task can have."""
-    known: list[Definition] = [exchange.entry.judge.definition(name) for name in _PAYLOADS[exchange.asker]]
+    known: list[Definition] = [exchange.entry.rules.definition(name) for name in _PAYLOADS[exchange.asker]]
     if not any(each.is_valid(result) for each in known):
         known[0].check("protocol/result", result, "/result", report)
 
