@@ -4,7 +4,8 @@ Describes what a schema asks for and what an instance has, in a few plain words.
 Both are untrusted: quoted text is short, on one line and printable. Knows nothing of references.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from assay.engine.drafts import BASE64
@@ -12,25 +13,18 @@ from assay.engine.drafts import BASE64
 SHORT = 40
 """Characters of a quoted value: enough to recognize it, too few to leak much or to flood a report."""
 
-_NOUNS = {
-    "string": "a string",
-    "integer": "an integer",
-    "number": "a number",
-    "boolean": "a boolean",
-    "array": "an array",
-    "object": "an object",
-    "null": "null",
-}
+_NOUNS: Final = {
+    "string": "a string", "integer": "an integer", "number": "a number", "boolean": "a boolean", "array": "an array",
+    "object": "an object", "null": "null",
+}  # fmt: skip
 
 
 def found(value: Any) -> str:
     """Describe *value*: a scalar as JSON, shortened; an array or object by its size or names."""
     if isinstance(value, dict):
-        return (
-            f"an object with {listed([name(key) for key in _first(value, 4)], len(value))}"
-            if value
-            else "an empty object"
-        )
+        if not value:
+            return "an empty object"
+        return f"an object with {listed([name(key) for key in islice(value, 4)], len(value))}"
     if isinstance(value, list):
         return f"an array of {counted(len(value), 'item')}" if value else "an empty array"
     return f"the string {shown(value)}" if isinstance(value, str) else shown(value)
@@ -101,9 +95,7 @@ def wanted(schema: Any) -> str:
             return expected(keyword, schema)
     types = types_of(schema)
     noun = kinds(types) if types else ""
-    clauses = [
-        clause for keywords, clause in _limits(schema) if all(_speaks_of(keyword, types) for keyword in keywords)
-    ]
+    limits = list(_limits(schema, types))
     if "pattern" in schema and noun in ("", "a string"):
         noun = expected("pattern", schema)
     elif "format" in schema and noun in ("", "a string"):
@@ -111,48 +103,32 @@ def wanted(schema: Any) -> str:
     elif not noun and isinstance(schema.get("required"), list) and schema["required"]:
         members = schema["required"]
         noun = f"an object with {listed([name(str(member)) for member in members[:5]], len(members))}"
-    return _within(noun or "a value", clauses[:3]) if noun or clauses else ""
+    return _within(noun or "a value", limits[:3]) if noun or limits else ""
 
 
 def expected(keyword: str, schema: dict[str, Any]) -> str:
     """Describe what *keyword* of *schema* asks for."""
-    if keyword == "type":
-        return wanted({key: value for key, value in schema.items() if key not in ("const", "enum")})
-    if keyword in _NUMERIC:
-        types = types_of(schema)
-        return _within("an integer" if types == ["integer"] else "a number", [_CLAUSES[keyword](schema)])
-    phrase = _CLAUSES.get(keyword) or _PHRASES.get(keyword)
-    return phrase(schema) if phrase is not None else f"what `{keyword}` asks for"
-
-
-def _within(noun: str, clauses: Sequence[str]) -> str:
-    """Return *noun* with its limits: ``an integer from 1 to 50``, ``a string of at least 1 character``."""
-    if not clauses:
-        return noun
-    first = clauses[0]
-    if noun.startswith(("a string that ", "a string in ", "an object with ")):
-        return f"{noun}, of {' and '.join(clauses)}"
-    if first.startswith(("at ", *"0123456789")):
-        return f"{noun} of {' and '.join(clauses)}"
-    return f"{noun}{' that is' if first.startswith('a ') else ''} {' and '.join(clauses)}"
-
-
-def _limits(schema: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the limits in *schema* with their keywords; a lower and an upper limit of the same kind are one range."""
-    done = set()
-    for low, high, noun in _RANGES:
-        both = [schema.get(keyword) for keyword in (low, high)]
-        strict = schema.get("exclusiveMinimum") is True or schema.get("exclusiveMaximum") is True
-        if None not in both and not (strict and not noun):
-            least, most = map(shown, both)
-            if noun:
-                yield (low, high), counted(both[0], noun) if least == most else f"{least} to {counted(both[1], noun)}"
-            else:
-                yield (low, high), f"from {least} to {most}"
-            done |= {low, high}
-    for keyword, clause in _CLAUSES.items():
-        if keyword in schema and keyword not in done:
-            yield (keyword,), clause(schema)
+    asked = schema[keyword]
+    match keyword:
+        case "type":
+            return wanted({key: value for key, value in schema.items() if key not in ("const", "enum")})
+        case "const":
+            return shown(asked)
+        case "enum":
+            return one_of(asked) if asked else "nothing at all"
+        case "pattern":
+            return f"a string that matches {_plain(str(asked), 2 * SHORT)}"
+        case "format":
+            return BASE64 if asked == "byte" else f"a string in the format {_plain(str(asked), SHORT)}"
+        case "uniqueItems":
+            return "items that all differ"
+        case "contentEncoding":
+            return f"a string in {_plain(str(asked), SHORT)}"
+        case "contentMediaType":
+            return f"a string that holds {_plain(str(asked), SHORT)}"
+    if keyword in _BOUNDS:
+        return _within("an integer" if types_of(schema) == ["integer"] else "a number", [_limit(keyword, schema)])
+    return _limit(keyword, schema)
 
 
 def found_for(keyword: str, value: Any) -> str:
@@ -164,69 +140,60 @@ def found_for(keyword: str, value: Any) -> str:
     return found(value)
 
 
-def _bound(word: str, keyword: str, strict: str) -> Callable[[dict[str, Any]], str]:
-    def clause(schema: dict[str, Any]) -> str:
-        # Draft 4 has a boolean beside the bound that excludes the bound itself.
-        if schema.get(strict) is True:
-            return f"{'greater' if word == 'at least' else 'less'} than {shown(schema[keyword])}"
-        return f"{word} {shown(schema[keyword])}"
-
-    return clause
-
-
-def _number_of(word: str, keyword: str, noun: str) -> Callable[[dict[str, Any]], str]:
-    return lambda schema: f"{word} {counted(schema[keyword], noun)}"
-
-
-_NUMERIC = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
-
-_CLAUSES: dict[str, Callable[[dict[str, Any]], str]] = {
-    "minimum": _bound("at least", "minimum", "exclusiveMinimum"),
-    "exclusiveMinimum": lambda schema: f"greater than {shown(schema['exclusiveMinimum'])}",
-    "maximum": _bound("at most", "maximum", "exclusiveMaximum"),
-    "exclusiveMaximum": lambda schema: f"less than {shown(schema['exclusiveMaximum'])}",
-    "multipleOf": lambda schema: f"a multiple of {shown(schema['multipleOf'])}",
-    "minLength": _number_of("at least", "minLength", "character"),
-    "maxLength": _number_of("at most", "maxLength", "character"),
-    "minItems": _number_of("at least", "minItems", "item"),
-    "maxItems": _number_of("at most", "maxItems", "item"),
-    "minProperties": _number_of("at least", "minProperties", "property"),
-    "maxProperties": _number_of("at most", "maxProperties", "property"),
-}
-
+_BOUNDS: Final = {
+    "minimum": "at least", "exclusiveMinimum": "greater than", "maximum": "at most", "exclusiveMaximum": "less than",
+    "multipleOf": "a multiple of",
+}  # fmt: skip
+_NUMBERS: Final = frozenset({"number", "integer"})
 _RANGES: Final = (
-    ("minimum", "maximum", ""),
-    ("minLength", "maxLength", "character"),
-    ("minItems", "maxItems", "item"),
-    ("minProperties", "maxProperties", "property"),
+    ("minimum", "maximum", "", _NUMBERS),
+    ("minLength", "maxLength", "character", frozenset({"string"})),
+    ("minItems", "maxItems", "item", frozenset({"array"})),
+    ("minProperties", "maxProperties", "property", frozenset({"object"})),
 )
-"""Lower and upper limits of the same kind, and what they count, if they count."""
-
-_PHRASES: dict[str, Callable[[dict[str, Any]], str]] = {
-    "const": lambda schema: shown(schema["const"]),
-    "enum": lambda schema: one_of(schema["enum"]) if schema["enum"] else "nothing at all",
-    "pattern": lambda schema: f"a string that matches {_plain(str(schema['pattern']), 2 * SHORT)}",
-    "format": lambda schema: (
-        BASE64 if schema["format"] == "byte" else f"a string in the format {_plain(str(schema['format']), SHORT)}"
-    ),
-    "uniqueItems": lambda _: "items that all differ",
-    "contentEncoding": lambda schema: f"a string in {_plain(str(schema['contentEncoding']), SHORT)}",
-    "contentMediaType": lambda schema: f"a string that holds {_plain(str(schema['contentMediaType']), SHORT)}",
-}
-
-_ABOUT = {"Length": "string", "Items": "array", "Properties": "object"}
+"""Lower and upper limits of the same kind; what they count, if they count; and the types that they limit."""
 
 
-def _speaks_of(keyword: str, types: list[str]) -> bool:
-    """Whether *keyword* applies to values of *types*."""
-    if keyword.startswith("exclusive") or not types:
-        return not keyword.startswith("exclusive")
-    about = next((kind for ending, kind in _ABOUT.items() if keyword.endswith(ending)), None)
-    return about in types if about else not {"number", "integer"}.isdisjoint(types)
+def _limits(schema: dict[str, Any], types: list[str]) -> Iterator[str]:
+    """Describe the limits on values of *types*; a lower and an upper limit of the same kind are one range."""
+    for low, high, noun, limited in _RANGES:
+        given = [keyword for keyword in (low, high) if keyword in schema]
+        if types and limited.isdisjoint(types):
+            continue
+        # In draft 4 a boolean beside a bound excludes the bound itself.
+        strict = schema.get("exclusiveMinimum") is True or schema.get("exclusiveMaximum") is True
+        if len(given) < 2 or (strict and not noun):
+            yield from (_limit(keyword, schema) for keyword in given)
+        elif not noun:
+            yield f"from {shown(schema[low])} to {shown(schema[high])}"
+        elif shown(schema[low]) == shown(schema[high]):
+            yield counted(schema[low], noun)
+        else:
+            yield f"{shown(schema[low])} to {counted(schema[high], noun)}"
+        if not noun and "multipleOf" in schema:
+            yield _limit("multipleOf", schema)
 
 
-def _first(names: Iterable[str], most: int) -> list[str]:
-    return [key for key, _ in zip(names, range(most), strict=False)]
+def _limit(keyword: str, schema: dict[str, Any]) -> str:
+    """Describe one limit: ``at least 2 characters``, ``greater than 0``."""
+    for low, high, noun, _ in _RANGES:
+        if noun and keyword in (low, high):
+            return f"at {'least' if keyword == low else 'most'} {counted(schema[keyword], noun)}"
+    strict = f"exclusive{keyword.capitalize()}"
+    return f"{_BOUNDS[strict if schema.get(strict) is True else keyword]} {shown(schema[keyword])}"
+
+
+def _within(noun: str, limits: Sequence[str]) -> str:
+    """Return *noun* with its *limits*: ``an integer from 1 to 50``, ``a string of at least 1 character``."""
+    if not limits:
+        return noun
+    if noun.startswith(("a string that ", "a string in ", "an object with ")):
+        joint = ", of"
+    elif limits[0].startswith(("at ", *"0123456789")):
+        joint = " of"
+    else:
+        joint = " that is" if limits[0].startswith("a ") else ""
+    return f"{noun}{joint} {' and '.join(limits)}"
 
 
 def _plain(text: str, most: int) -> str:
@@ -239,39 +206,27 @@ def _plain(text: str, most: int) -> str:
 
 # ── schemas that do not compile ───────────────────────────────────────────────────────────────────────────────────────
 
-TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
-"""What `type` can name, in every draft."""
-
-_TYPE: Final = f"one of {', '.join(TYPES)}, or an array of them"
-_NUMBER: Final = "a number"
-_COUNT: Final = "an integer of at least 0"
-_TEXT: Final = "a string"
-_FLAG: Final = "a boolean"
-_NAMES: Final = "an array of property names"
+_HOLDS_NAMES: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _SCHEMA: Final = "a schema (an object or a boolean)"
-_SCHEMAS: Final = "an array of at least one schema"
-_NAMED: Final = "an object of schemas"
-
+_COUNT: Final = "an integer of at least 0"
 _ALLOWED: Final = {
-    "type": _TYPE,
+    "type": "one of array, boolean, integer, null, number, object, string, or an array of them",
     "enum": "an array",
-    "required": _NAMES,
+    "required": "an array of property names",
     "pattern": "a regular expression",
     "multipleOf": "a number greater than 0",
-    **dict.fromkeys(("minimum", "maximum"), _NUMBER),
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), _COUNT),
-    **dict.fromkeys(("minContains", "maxContains"), _COUNT),
-    **dict.fromkeys(("$ref", "$id", "$schema", "$anchor", "$comment", "title", "description", "format"), _TEXT),
-    **dict.fromkeys(("uniqueItems", "readOnly", "writeOnly", "deprecated"), _FLAG),
-    **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), _SCHEMAS),
-    **dict.fromkeys(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"), _NAMED),
+    **dict.fromkeys(("minimum", "maximum"), "a number"),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minContains", "maxContains"), _COUNT),
+    **dict.fromkeys(("minProperties", "maxProperties"), _COUNT),
+    **dict.fromkeys(("$ref", "$id", "$schema", "$anchor", "$comment", "title", "description", "format"), "a string"),
+    **dict.fromkeys(("uniqueItems", "readOnly", "writeOnly", "deprecated"), "a boolean"),
+    **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), "an array of at least one schema"),
+    **dict.fromkeys(_HOLDS_NAMES, "an object of schemas"),
     **dict.fromkeys(
         ("additionalProperties", "items", "contains", "propertyNames", "not", "if", "then", "else"), _SCHEMA
     ),
 }
 """What the drafts allow for a keyword, where a few words suffice."""
-
-_HOLDS_NAMES: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 
 
 def allowed(path: Sequence[Any]) -> str:
