@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.engine.admission import compile_untrusted
-from assay.engine.branches import Branches
 from assay.engine.budget import affordable, counted, is_narrow
 from assay.engine.compiled import Compiled
 from assay.engine.cost import WORK, WORK_PER_BYTE
-from assay.engine.judges import Judges
+from assay.engine.explain import Subschemas
 from kit.laws import law
 from kit.rows import rows
 
@@ -114,10 +113,8 @@ def test_a_branch_that_is_called_in_a_thousand_times_is_looked_at_once() -> None
     definitions["d4"] = {"properties": {f"p{n}": {"const": 1} for n in range(3_000)}}
     other = {"type": "object", "properties": {"p1": {"const": 3}}}
     schema = {"$defs": definitions, "anyOf": [{"$ref": "#/$defs/d0"}, other]}
-    judges = Judges(schema, "", {})
-    assert judges.outline is not None
-    traits = Branches(judges).traits(judges.outline.places["/anyOf/0"])
-    assert traits.looked <= 512
+    subschemas = Subschemas(schema, "", {})
+    assert subschemas.traits(subschemas.index.places["/anyOf/0"]).looked <= 512
     assert [fault.keyword for fault in made(schema).faults({"p1": 2}).listed] == ["anyOf"]
 
 

@@ -8,11 +8,9 @@ from engine_schemas import DRAFT_4, DRAFT_7, DRAFT_2019, FILTER, STRINGS, wrong_
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.engine.budget import weights
 from assay.engine.compiled import compile_schema
-from assay.engine.explain import STEPS, Walk
+from assay.engine.explain import STEPS, Subschemas, explained
 from assay.engine.fault import Fault
-from assay.engine.judges import Judges
 from assay.engine.pointers import NOWHERE, from_fragment, looked_up
 from kit.laws import law
 from kit.rows import rows
@@ -20,6 +18,8 @@ from kit.rows import rows
 TEXT = {"type": "object", "properties": {"type": {"const": "text"}, "text": STRINGS}, "required": ["type", "text"]}
 IMAGE = {"type": "object", "properties": {"type": {"const": "image"}, "data": STRINGS}, "required": ["type", "data"]}
 BLOCK = {"anyOf": [TEXT, IMAGE]}
+CALL = {"anyOf": [{"type": "object", "properties": {"jsonrpc": {"const": "2.0"}, "method": {"const": method}}}
+        for method in ("ping", "tools/list")]}  # fmt: skip
 OBJECT = {"type": "object", "properties": {"a": STRINGS, "b": {"type": "integer"}}, "additionalProperties": False}
 
 # schema, value, and of every fault: where, keyword, expected, found
@@ -97,6 +97,7 @@ ROWS = [
     (BLOCK, {"text": "x"}, [("", "anyOf", 'an object whose `type` is "text" or "image"',
      "an object with `text`")]),
     (BLOCK, 5, [("", "anyOf", 'an object whose `type` is "text" or "image"', "5")]),
+    (CALL, {"jsonrpc": 2, "method": "tools/list"}, [("/jsonrpc", "const", '"2.0"', "2")]),
     ({"anyOf": [{"type": "object", "required": ["a"]}, {"type": "object", "required": ["b"]}]}, {},
      [("", "anyOf", "an object with `a` or an object with `b`", "an empty object")]),
     ({"anyOf": [{"type": "object", "required": ["a", "b"]}, {"type": "object", "required": ["c", "d"]}]}, {"a": 1},
@@ -153,23 +154,21 @@ def test_a_million_faults_are_not_all_listed() -> None:
     assert 1_000 < faults.more <= STEPS
 
 
-def counted(schema: Any, value: Any) -> tuple[Walk, list[Fault]]:
-    """One explanation, with the walk it took."""
-    judges = Judges(schema, "", compile_schema(schema)._options)
-    assert judges.root is not None
-    walk = Walk(judges, 20, STEPS, weights(value) or {})
-    walk.into(judges.root, value, "")
-    return walk, walk.listed
+def counted(schema: Any, value: Any, steps: int = STEPS) -> tuple[int, tuple[Fault, ...]]:
+    """The questions of one explanation, and its faults."""
+    subschemas = Subschemas(schema, "", compile_schema(schema)._options)
+    faults, left = explained(subschemas, value, steps=steps)
+    return steps - left, faults.listed
 
 
 @rows("levels", [1, 4, 8, 12, 24, 40])
 def test_a_wrong_leaf_deep_in_a_recursive_filter_is_found_in_steps_linear_in_its_depth(levels: int) -> None:
     """The engine's own explanation took 4.2 s and 649 MB at 8 levels, and ended the process at 12."""
-    walk, listed = counted(FILTER, wrong_filter(levels))
+    asked, listed = counted(FILTER, wrong_filter(levels))
     assert [(one.at.rpartition("/")[2], one.keyword, one.expected) for one in listed] == [
         ("equals", "type", "an integer")
     ]
-    assert STEPS - walk.steps < 200 * (levels + 1)
+    assert asked < 200 * (levels + 1)
 
 
 def test_a_large_instance_is_charged_for_at_every_level_it_is_judged_again() -> None:
@@ -179,31 +178,27 @@ def test_a_large_instance_is_charged_for_at_every_level_it_is_judged_again() -> 
     for _ in range(40):
         value = {"next": value}
     schema = {"properties": {"next": {"$ref": "#"}}, "items": {"properties": {"id": {"type": "integer"}}}}
-    walk, listed = counted(schema, value)
+    asked, listed = counted(schema, value)
     assert [one.at for one in listed] == ["/next" * 40 + "/29999/id"]
-    assert STEPS - walk.steps > 40 * (len(rows) // 2_048)
+    assert asked > 40 * (len(rows) // 2_048)
 
 
 @rows("steps", [0, 1, 2, 3, 5, 8, 13, 21, 34, 55])
 def test_however_small_the_budget_something_is_said(steps: int) -> None:
     value = wrong_filter(6)
-    judges = Judges(FILTER, "", compile_schema(FILTER)._options)
-    assert judges.root is not None
-    walk = Walk(judges, 20, steps, {})
-    walk.into(judges.root, value, "")
-    assert walk.listed
-    assert all(looked_up(value, one.at) is not NOWHERE for one in walk.listed)
+    _, listed = counted(FILTER, value, steps)
+    assert listed
+    assert all(looked_up(value, one.at) is not NOWHERE for one in listed)
 
 
 def test_validators_kept_for_explaining_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.engine.judges._HELD", 1_000)
+    monkeypatch.setattr("assay.engine.explain._HELD", 1_000)
     places = range(60)
     links = {f"d{each}": {"properties": {f"p{each}": {"$ref": f"#/$defs/d{(each + 1) % 60}"}}} for each in places}
     schema = {"properties": {f"q{each}": {"$ref": f"#/$defs/d{each}"} for each in places}, "$defs": links}
-    judges = Judges(schema, "", compile_schema(schema)._options)
-    assert judges.outline is not None
-    compiled = sum(judges.of(place)[1] for place in judges.outline.order)
-    assert judges._held <= 1_000 < compiled
+    subschemas = Subschemas(schema, "", compile_schema(schema)._options)
+    compiled = sum(subschemas.judge(place)[1] for place in subschemas.index.order)
+    assert subschemas._held <= 1_000 < compiled
 
 
 NAMES = st.sampled_from(["a", "b", "a/b", "~", "é"])

@@ -1,5 +1,5 @@
 """
-How much judging and explaining one message may cost, and how much its values weigh. Asks the engine nothing.
+How much judging and explaining one message may cost. Asks the engine nothing.
 
 The cost of a schema bounds what one value of an instance takes, not how many values there are: 2,000 steps are nothing
 for one value and 12 s for each of 500,000.
@@ -132,43 +132,3 @@ def counted(instance: Any, most: int) -> int:
                 return count
         level = inside
     return count
-
-
-# ── the size of what is inside a value ───────────────────────────────────────────────────────────────────────────────
-
-_HEAVY: Final = 1_024
-"""Values inside a value from which on it counts as heavy; a question about a lighter one costs as much as any."""
-
-_MOST_CONTAINERS: Final = 65_000
-"""Arrays and objects that are weighed: about 1 µs each, and a tenth of that for each value in them."""
-
-_MOST_VALUES: Final = 500_000
-"""Values in them."""
-
-
-def weights(instance: Any, times: int = 1) -> dict[int, int] | None:
-    """
-    Return how many values are inside each heavy array or object of *instance*, by identity, multiplied by *times*.
-
-    A string counts for its length. One pass, linear in time and memory. None if there are too many to weigh.
-    """
-    if not isinstance(instance, dict | list):
-        return {}
-    containers: list[Any] = [instance]
-    parents = [0]
-    sizes: list[int] = []
-    seen = 0
-    for number, one in enumerate(containers):  # grows during the loop
-        inside = list(one.values()) if isinstance(one, dict) else one
-        seen += len(inside)
-        if seen > _MOST_VALUES or len(containers) > _MOST_CONTAINERS:
-            return None
-        nested = [inner for inner in inside if isinstance(inner, dict | list)]
-        sizes.append(len(inside))
-        if len(nested) < len(inside) < _HEAVY or times > 1:
-            sizes[number] += sum([len(inner) >> 6 for inner in inside if isinstance(inner, str)])
-        containers += nested
-        parents += [number] * len(nested)
-    for number in range(len(containers) - 1, 0, -1):
-        sizes[parents[number]] += sizes[number]
-    return {id(one): size * times for one, size in zip(containers, sizes, strict=True) if size * times >= _HEAVY}

@@ -15,7 +15,7 @@ from assay.engine.schema_index import UNNAMED, joined
 from assay.engine.wording import shown
 
 if TYPE_CHECKING:
-    from assay.engine.judges import Judges
+    from assay.engine.explain import Subschemas
 
 PATTERN_SIZE = 1 << 20
 """Bytes that one compiled regular expression may take: ``^.{0,1000}$`` needs exactly that."""
@@ -33,7 +33,7 @@ class Compiled:
     """
 
     __slots__ = (
-        "_doubts", "_judges", "_options", "always_affordable", "at", "dialect", "effort", "fits", "is_valid",
+        "_doubts", "_options", "_subschemas", "always_affordable", "at", "dialect", "effort", "fits", "is_valid",
         "left_out", "schema", "width",
     )  # fmt: skip
 
@@ -75,7 +75,7 @@ class Compiled:
         self.at = at
         self.dialect = draft.uri
         self._options = options
-        self._judges: Judges | None = None
+        self._subschemas: Subschemas | None = None
         self.width = width
         self.always_affordable = is_narrow(width)
         self.effort = effort
@@ -136,13 +136,14 @@ class Compiled:
     def explained(self, instance: Any, budget: Budget, *, at: str = "") -> Faults:
         """Return the faults of *instance*, which is known to be invalid: at least one, as exact as *budget* allows."""
         # Most schemas never refuse anything: what an explanation needs is made on first use, and kept.
-        from assay.engine.explain import STEPS, explained  # noqa: PLC0415 - only invalid instances need it
-        from assay.engine.judges import Judges  # noqa: PLC0415 - as above
+        from assay.engine.explain import STEPS, Subschemas, explained  # noqa: PLC0415 - only invalid instances need it
 
-        if self._judges is None:
-            self._judges = Judges(self.schema, from_fragment(self.at[1:]) or "", self._options)
+        if self._subschemas is None:
+            self._subschemas = Subschemas(self.schema, from_fragment(self.at[1:]) or "", self._options)
         steps = budget.questions(STEPS, self.width)
-        faults, left = explained(self._judges, instance, at=at, most=budget.violations, steps=steps, width=self.width)
+        faults, left = explained(
+            self._subschemas, instance, at=at, most=budget.violations, steps=steps, width=self.width
+        )
         budget.asked(steps - left, self.width)
         return faults
 
