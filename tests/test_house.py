@@ -18,7 +18,6 @@ LAYERS = (
 """Each package imports only packages to its left."""
 
 LATE = {
-    ("base", "core"): "a name of a server is shown without secrets; most commands never show one",
     ("base", "spec"): "an annotation",
     ("core", "lock"): "an annotation",
     ("edges", "assets"): "an annotation",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from assay.base.server_names import folder_of
+from assay.base.names import folder_of
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
 from assay.records.journal import Journal

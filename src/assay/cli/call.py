@@ -17,7 +17,6 @@ from assay import __version__
 from assay.base.errors import UsageError
 from assay.base.extras import missing
 from assay.base.printable import counted, plain
-from assay.base.server_names import name_of_command
 from assay.base.verdict import Party, Verdict, Violation
 from assay.cli.guard_plan import FOUND, recording_of
 from assay.cli.options import (
@@ -35,10 +34,10 @@ from assay.cli.terminal.results import example, result_lines, tool_lines
 from assay.cli.terminal.style import Style
 from assay.cli.terminal.verdicts import message_lines
 from assay.core.conversation import Conversation
-from assay.core.masked_commands import masked_command
-from assay.core.masking import masked_url
+from assay.core.masking import masked_command, masked_url
 from assay.core.quarantined_names import listed
 from assay.core.render import as_json
+from assay.core.server_commands import name_of_command
 from assay.edges.pipes import Signals
 from assay.edges.probe.child_line import ChildLine
 from assay.edges.probe.server_probe import (

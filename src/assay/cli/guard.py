@@ -8,8 +8,8 @@ import math
 
 from assay.base.errors import UsageError
 from assay.base.extras import missing
+from assay.base.names import cut_name
 from assay.base.printable import plain
-from assay.base.server_names import cut_name
 from assay.cli.guard_plan import client_files, loaded_settings, named_servers, plan_of, recording_of
 from assay.cli.options import add_fail_on, add_headers, add_record, add_settings
 from assay.cli.program import open_standard_streams, say

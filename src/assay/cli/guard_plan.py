@@ -10,8 +10,9 @@ from dataclasses import replace
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from assay.base.names import name_of_url
 from assay.base.printable import plain
-from assay.base.server_names import name_of_command, name_of_url
+from assay.core.server_commands import name_of_command
 from assay.guard.terms import Terms
 from assay.rules.policy import REPAIRED, Policy
 from assay.settings import Settings, SettingsError, load_cautiously

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from assay.base.names import folder_of
 from assay.base.printable import plain
-from assay.base.server_names import folder_of
 from assay.cli import program
 from assay.records import run_files
 from assay.records.run_files import JournalRun

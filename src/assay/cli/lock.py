@@ -19,8 +19,7 @@ from assay.cli.lock_servers import WantedServer, check_names, confirm, offered_b
 from assay.cli.options import add_headers, add_settings, add_time_limit
 from assay.cli.program import say, speaker
 from assay.cli.terminal.style import Style
-from assay.core.masked_commands import masked_command
-from assay.core.masking import masked_url
+from assay.core.masking import masked_command, masked_url
 from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError, LineError, Log
 from assay.lock.compare import ABSENT, WEIGHTS, Change, Difference, Weight, describe, differences, visible
 from assay.lock.lock_file import Lock, LockError, read, write

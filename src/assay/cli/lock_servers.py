@@ -12,7 +12,6 @@ from shlex import join
 from typing import NamedTuple
 
 from assay.base.printable import MASK
-from assay.base.server_names import name_of_command
 from assay.cli.call import opening_of
 from assay.cli.clients.config_files import find
 from assay.cli.clients.dialect import dialect_of
@@ -22,6 +21,7 @@ from assay.cli.guard_plan import client_files, named_servers
 from assay.cli.options import HeaderError, given_headers
 from assay.cli.program import agreed, has_terminal
 from assay.core.masking import is_masked, masked_url
+from assay.core.server_commands import name_of_command
 from assay.edges.pipes import Signals
 from assay.edges.probe.server_probe import CLIENT, InquiryError, Log
 from assay.edges.probe.two_clients import inquire_as_both

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
+from assay.base.names import cut_name
 from assay.base.printable import plain
-from assay.base.server_names import cut_name
 from assay.cli.guard_plan import GuardPlan, Say, signed
 from assay.edges.hangup import telling
 from assay.edges.recorder import Records

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
-from assay.base.server_names import name_of_url
+from assay.base.names import name_of_url
 from assay.base.verdict import Exchange
 from assay.edges.time_slice import Stint
 from assay.edges.upstream_answer import Lost, Refused, SessionGone, UpstreamAnswer

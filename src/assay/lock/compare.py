@@ -8,9 +8,8 @@ no program, but may mislead a model: a changed description is how a trusted serv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from assay.base.server_names import same_server
-from assay.core.masked_commands import masked_command
-from assay.core.masking import masked_url
+from assay.core.masking import masked_command, masked_url
+from assay.core.server_commands import same_server
 from assay.engine.canonical import canonical, text
 from assay.engine.pointers import NOWHERE, escaped
 from assay.engine.schema_diff import Effect, SchemaDifference, acts_elsewhere, schema_differences, unequal

@@ -16,8 +16,7 @@ from typing import Any, Final
 from assay.base.atomic_file import replace_file
 from assay.base.limits import DEFAULT
 from assay.base.verdict import Violation
-from assay.core.masked_commands import masked_command
-from assay.core.masking import masked_url
+from assay.core.masking import masked_command, masked_url
 from assay.engine.canonical import canonical, fingerprint
 from assay.ladder import syntax
 from assay.lock.locked import BARE, CAPABLE, CLIENTS, KINDS, Accepted, EntryKind, Locked

@@ -10,8 +10,7 @@ import orjson
 from assay.base.printable import counted
 from assay.contracts.tool_contract import Contract
 from assay.contracts.tool_lists import contract_of
-from assay.core.masked_commands import masked_command
-from assay.core.masking import masked_url
+from assay.core.masking import masked_command, masked_url
 from assay.spec.revisions import features_of
 
 

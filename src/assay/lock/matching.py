@@ -8,10 +8,10 @@ What a loose match accepts was reviewed, and a server that calls itself by anoth
 import os
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
+from urllib.parse import urlsplit
 
-from assay.base.server_names import may_be_same_server, same_address, same_server
-from assay.core.masked_commands import masked_command
-from assay.core.masking import masked_url
+from assay.core.masking import masked_command, masked_url
+from assay.core.server_commands import may_be_same_server, same_server
 from assay.lock.lock_file import FILE, Lock, LockError, read
 from assay.lock.locked import Locked
 
@@ -55,8 +55,19 @@ def loose_entries(lock: Lock, command: Sequence[str], url: str = "") -> list[str
         name
         for name, locked in lock.items()
         if (locked.command and command and same_server(locked.command, masked))
-        or (locked.url and url and same_address(locked.url, address))
+        or (locked.url and url and _is_same_address(locked.url, address))
     ]
+
+
+def _is_same_address(one: str, other: str) -> bool:
+    """Return whether two URLs are of the same server, ignoring query, case of the host, and a last slash."""
+    try:
+        first, second = (urlsplit(each) for each in (one, other))
+        ports = [each.port or {"http": 80, "https": 443}.get(each.scheme) for each in (first, second)]
+    except ValueError:
+        return False
+    same = (first.scheme, first.hostname, ports[0]) == (second.scheme, second.hostname, ports[1])
+    return same and bool(first.hostname) and first.path.rstrip("/") == second.path.rstrip("/")
 
 
 def only_entry(lock: Lock, names: Sequence[str]) -> str:

@@ -23,8 +23,7 @@ from assay import __version__
 from assay.base import large_frames
 from assay.base.errors import CanonicalError
 from assay.base.verdict import Action, ListEntry, Party, Verdict, Violation
-from assay.core.masked_commands import masked_command
-from assay.core.masking import masked_url
+from assay.core.masking import masked_command, masked_url
 from assay.core.redaction import Redactor
 from assay.guard.connection_name import principal_in, session_in
 from assay.records.moments import Moment, shown_time

@@ -6,7 +6,7 @@ from client_laws import SECRET, codex_configurations, configurations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.base.server_names import cut_name
+from assay.base.names import cut_name
 from assay.cli.clients.dialect import CODEX, GEMINI, JSON, Dialect
 from assay.cli.clients.masks import difference, masked
 from assay.cli.clients.plan import unwrap

@@ -41,7 +41,7 @@ def entry(text: str) -> str:
         (f'{{"args": ["{KEY}", "plain", 1, []]}}', '{"args": ["***", "plain", 1, []]}'),
         (
             '{"command": "npx", "args": ["-p", "typescript", "server", "-p", "hunter2", "--user=me:b"]}',
-            '{"command": "npx", "args": ["-p", "typescript", "server", "-p", "***", "--user=me:***"]}',
+            '{"command": "npx", "args": ["-p", "***", "server", "-p", "***", "--user=me:***"]}',
         ),
         ('{"args": ["postgres://jane:pw@host/db"]}', '{"args": ["postgres://***@host/db"]}'),
         ('{"url": "https://a/mcp?key=b&x=c#d"}', '{"url": "https://a/mcp?key=***&x=***#d"}'),

@@ -12,8 +12,7 @@ from typing import Final
 from assay.base.printable import MASK, escaped
 from assay.cli.clients.dialect import JSON, Dialect, written
 from assay.cli.clients.parsing import MARK, Node, lines
-from assay.core.masked_commands import Masking
-from assay.core.masking import looks_random, masked_secret, masked_text, redactor
+from assay.core.masking import looks_random, masked_argument, masked_secret, masked_text, redactor
 from assay.ladder.text_edit import Edit, edited
 
 _HIDDEN: Final = frozenset({"env", "headers", "http_headers"})
@@ -72,7 +71,7 @@ def _edits(node: Node, mask: Mask, entries: set[int]) -> Iterator[Edit]:
             is_hidden = redactor().is_secret(key) or (typed_unseen and key == "default")
             yield from _edits(value, masked_secret if is_hidden else mask, entries)
         elif key == "args" and value.items:
-            yield from _in_arguments(node, value)
+            yield from _in_arguments(value)
         elif key in _VARIABLES:
             yield from _edits(value, lambda word: word if _is_name(word) else masked_secret(word), entries)
         else:
@@ -80,14 +79,13 @@ def _edits(node: Node, mask: Mask, entries: set[int]) -> Iterator[Edit]:
             yield from _edits(value, masked_secret if is_hidden else masked_text, entries)
 
 
-def _in_arguments(entry: Node, args: Node) -> Iterator[Edit]:
-    program, before = entry.plain.get("command"), ""
-    masking = Masking(program if isinstance(program, str) else "")
+def _in_arguments(args: Node) -> Iterator[Edit]:
+    before = shown = ""
     for word in args.items:
         if isinstance(word.value, str):
             header = _HEADER.fullmatch(word.value) if before == "--header" else None
             # Also for a header that is shown: what is masked depends on the words before.
-            shown = masking.masked(word.value)
+            shown = masked_argument(shown, word.value)
             if shown != word.value and not (header and _is_name(header[2])):
                 yield Edit(word.start, word.end, written(shown))
             before = word.value

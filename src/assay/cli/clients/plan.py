@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any, Final, Literal, NamedTuple
 
-from assay.base.server_names import cut_name
+from assay.base.names import cut_name
 from assay.cli.clients.dialect import JSON, Dialect, NoServersError, ServerEntry, written
 from assay.cli.clients.parsing import ConfigError
 from assay.cli.clients.wrapping import (
