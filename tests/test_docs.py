@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from generated_pages import ELSEWHERE
 
-from assay.base import no_answer
+from assay.base.errors import no_answer, within
 from assay.base.limits import Limits
 from assay.cli.main import parser
 from assay.engine.fault import SchemaLimits
@@ -223,8 +223,8 @@ def test_named_files_exist(page: Path) -> None:
 @cache
 def shown_texts() -> str:
     """Return every string of the source, one a line, with an ellipsis for each value in it, and composed messages."""
-    late, crashed = no_answer.within(1), "it exited with status 1"
-    composed = (no_answer.error("TIMEOUT", late), no_answer.error("UPSTREAM_FAILURE", crashed))
+    late, crashed = within(1), "it exited with status 1"
+    composed = (no_answer("TIMEOUT", late), no_answer("UPSTREAM_FAILURE", crashed))
     lines = [str(error["message"]) for error in composed]
     for path in sorted((ROOT / "src").rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -2,9 +2,7 @@
 
 import pytest
 
-from assay.base import no_answer
-from assay.base.errors import CanonicalError
-from assay.base.no_answer import reason_in, within
+from assay.base.errors import CanonicalError, no_answer, reason_in, within
 from assay.base.verdict import Party
 from kit.rows import rows
 
@@ -84,16 +82,16 @@ def test_every_code_has_a_status_and_a_message_and_keeps_out_of_the_reserved_ran
     ],
 )
 def test_message_names_the_cause(code: str, why: str, message: str) -> None:
-    assert no_answer.error(code, why)["message"] == message
+    assert no_answer(code, why)["message"] == message
 
 
 def test_message_names_the_party_that_owes_the_answer() -> None:
-    made = no_answer.error("UPSTREAM_FAILURE", "it closed its input", owed_by=Party.CLIENT)
+    made = no_answer("UPSTREAM_FAILURE", "it closed its input", owed_by=Party.CLIENT)
     assert made["message"] == "No answer came: the client closed its input"
 
 
 def test_message_is_short_and_on_one_line() -> None:
-    message = str(no_answer.error("UPSTREAM_FAILURE", "it exited with status 1", ["a\tb" + "x" * 1000])["message"])
+    message = str(no_answer("UPSTREAM_FAILURE", "it exited with status 1", ["a\tb" + "x" * 1000])["message"])
     assert message.startswith("No answer came: the server exited with status 1: a bxx")
     assert len(message) < 400
     assert message.endswith("…")

@@ -211,7 +211,7 @@ def test_a_list_that_there_was_no_room_for_is_of_no_other_client(monkeypatch: py
 
 
 def test_an_owner_that_has_little_never_waits_for_one_that_has_much() -> None:
-    from assay.base.shares import Shares
+    from assay.base.bounded import Shares
 
     shares = Shares(100)
     assert shares.take("mallory", 100)

@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from assay.base.meta import REVISION_KEY
+from assay.base.json_values import REVISION_KEY
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation, Facts
 from assay.rules.policy import Policy

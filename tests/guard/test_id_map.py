@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.base.meta import SUBSCRIPTION_KEY
+from assay.base.json_values import SUBSCRIPTION_KEY
 from assay.guard.id_map import IdMap
 from kit.laws import law
 from kit.rows import rows

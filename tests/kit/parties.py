@@ -8,8 +8,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
+from assay.base.json_values import CAPABILITIES_KEY, REVISION_KEY
 from assay.base.limits import DEFAULT, Limits
-from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY
 from assay.base.verdict import Party, Verdict
 from assay.core.conversation import Conversation
 from assay.spec.methods import Method, methods

@@ -3,7 +3,7 @@
 from itertools import count
 from typing import Any
 
-from assay.base.meta import SERVER_KEY
+from assay.base.json_values import SERVER_KEY
 from assay.base.verdict import Verdict
 from assay.lock.inspection import Inspection
 from assay.lock.locked import KINDS, Locked

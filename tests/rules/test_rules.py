@@ -4,8 +4,8 @@ import pytest
 from generated_pages import PAGES
 
 from assay.base.errors import CanonicalError
-from assay.base.removed import RULES as REMOVED
 from assay.rules import RULES, violation
+from assay.settings.removed import RULES as REMOVED
 from kit.places import ROOT
 
 RUNGS = {

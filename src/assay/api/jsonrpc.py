@@ -15,8 +15,8 @@ from typing import Any, TypedDict
 from uuid import uuid4
 
 from assay.api.exceptions import JsonRpcError
+from assay.assets.json_text import why_not_json
 from assay.base.errors import CanonicalError
-from assay.base.json_values import why_not_json
 from assay.base.limits import DEFAULT
 from assay.base.verdict import Violation
 from assay.contracts.store import wholly_compiled

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from assay.assets.asset_server import WAITING, AssetServer, is_mcp
 from assay.assets.mcp_methods import Methods
-from assay.base.beside import beside
 from assay.base.verdict import Verdict
 from assay.core.conversation import Facts
 from assay.edges.auth import Gate, Principal
@@ -41,6 +40,7 @@ from assay.edges.http.replies import (
 )
 from assay.edges.http.request_headers import ENDPOINT, headers_of, path_of, peeked, revision_of
 from assay.edges.recorder import Recorder, Records
+from assay.edges.threads import beside
 from assay.records.metrics import Metrics
 from assay.records.record import ServerPlace
 from assay.settings import Settings

@@ -17,8 +17,8 @@ import orjson
 from assay.assets.asset_tools import TOO_LARGE, TOOLS
 from assay.assets.mcp_content import MethodError
 from assay.assets.mcp_methods import Methods, capabilities
+from assay.base.json_values import REVISION_KEY
 from assay.base.limits import REQUESTS, Limits
-from assay.base.meta import REVISION_KEY
 from assay.base.verdict import Findings, Kind, Party, Verdict, Violation, verdict
 from assay.contracts.tool_contract import Contract
 from assay.core import render

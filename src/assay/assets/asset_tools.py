@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from assay.assets import patch, store_backend
 from assay.assets.asset_sources import ALIASES, REFERENCE, Catalogue
-from assay.base.json_values import why_not_json, written
+from assay.assets.json_text import why_not_json, written
 from assay.base.limits import DEFAULT
 from assay.contracts import own_tools as contracts
 from assay.engine.admission import SchemaRefusal

@@ -16,9 +16,9 @@ from assay.assets import store_backend
 from assay.assets.asset_sources import Catalogue
 from assay.assets.asset_tools import TOOLS, VALID
 from assay.assets.enveloper import REQUEST_IDS, Enveloper
+from assay.assets.json_text import written
 from assay.assets.mcp_content import Content, Method, MethodError, Params, Result, page
 from assay.assets.response_envelope import ResponseEnvelope, Tiers, ToolError
-from assay.base.json_values import written
 from assay.base.verdict import Violation
 from assay.engine.compiled import compile_schema
 from assay.spec.revisions import LATEST_HANDSHAKE, REVISIONS, features_of, handshake

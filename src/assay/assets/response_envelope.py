@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from assay.base.json_values import is_text, written
+from assay.assets.json_text import is_text, written
 from assay.base.limits import TIERS
 from assay.engine.drafts import DRAFT_2020_12, subschemas
 

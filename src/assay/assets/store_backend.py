@@ -13,8 +13,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
-from assay.base.held_signals import signals_held
 from assay.base.verdict import Violation
+from assay.edges.threads import signals_held
 from assay.ladder import syntax
 
 if TYPE_CHECKING:

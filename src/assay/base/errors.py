@@ -1,6 +1,11 @@
-"""Errors of operators, and one table from error code to HTTP status, JSON-RPC code and message (specs/000). No I/O."""
+"""
+Errors of operators, one table from error code to HTTP status, JSON-RPC code and message (specs/000), and the error that
+a client shows in place of a missing answer. No I/O.
+"""
 
-from typing import NamedTuple
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 
 class ErrorRow(NamedTuple):
@@ -71,3 +76,57 @@ def _row(code: str) -> ErrorRow:
         return _TABLE[code]
     except KeyError:
         raise KeyError(f"no canonical error {code!r}; there are {', '.join(_TABLE)}") from None
+
+
+# ── in place of an answer ────────────────────────────────────────────────────────────────────────────────────────────
+
+SHOWN: Final = 300
+"""The length of a cause in a message, in characters: a client shows it on a line or two."""
+
+_ANSWERED: Final = ("it answered", "its answer", "the server answered")
+"""The start of a reason if something came that does not answer the request."""
+
+_USELESS: Final = re.compile(r"\s|Node\.js v\d|note: run with |\^+$")
+"""The start of stderr lines that a runtime writes around the reason: stack frames, versions, hints."""
+
+
+def within(seconds: float) -> str:
+    """Return the reason after a time-out of *seconds*."""
+    return f"within {seconds:g} s"
+
+
+def no_answer(
+    code: str, why: str = "", last_words: Sequence[str] = (), owed_by: str = "server"
+) -> dict[str, int | str]:
+    """
+    Return the error for *code* that a client shows in place of a missing answer, with the reason *why*.
+
+    The reason is in the message: most clients show that, and not the data. In *why*, ``it`` is the party *owed_by*;
+    the most useful line of *last_words*, its stderr, follows.
+    """
+    made = CanonicalError.to_jsonrpc_error(code)
+    if not why or code == "INTERNAL_ERROR":
+        return made
+    if code == "TIMEOUT":
+        return {**made, "message": f"No answer came {why}"}
+    head = "No usable answer came" if code == "UPSTREAM_FAILURE" and why.startswith(_ANSWERED) else made["message"]
+    line = reason_in(last_words)
+    return {**made, "message": f"{head}: {with_party(why, owed_by)}{f': {line}' if line else ''}"}
+
+
+def reason_in(last_words: Sequence[str]) -> str:
+    """Return the line of stderr that explains an end best: the last one that is not part of a stack."""
+    lines = [each for each in last_words if each.strip()]
+    line = next((each for each in reversed(lines) if not _USELESS.match(each)), lines[-1] if lines else "")
+    return _cut(" ".join(line.split()))
+
+
+def with_party(why: str, owed_by: str) -> str:
+    """Return *why* with the party in place of ``it`` and ``its``, so that the text stands alone."""
+    if why.startswith("it "):
+        return _cut(f"the {owed_by} {why.removeprefix('it ')}")
+    return _cut(f"the {owed_by}'s {why.removeprefix('its ')}" if why.startswith("its ") else why)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"

@@ -1,17 +1,16 @@
-"""JSON values: reading one of any type, Python values as JSON text, and what JSON cannot write. No I/O."""
+"""JSON values of any type: their parts, the names of `_meta`, and their text for a terminal. No I/O."""
 
-import json
-from math import isfinite
+import re
 from typing import Any, Final
 
 import orjson
 
-DEEPEST: Final = 254
-"""Maximal levels of orjson. A value that contains itself has more, too."""
-
-# Types that orjson serializes although they are not JSON values.
-_STRICT: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
-
+REVISION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
+CLIENT_KEY: Final = "io.modelcontextprotocol/clientInfo"
+LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
+SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
+SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
 
 Id = str | int
 """An id or a token, as the state of a conversation keeps it."""
@@ -42,62 +41,33 @@ def ident(value: Any) -> Id | None:
     return value if isinstance(value, str | int) else None
 
 
-def written(name: str, value: Any) -> bytes:
-    """Return *value* as JSON text. Raises `ValueError`, which has the *name* and not the value, if it is not JSON."""
-    try:
-        text = orjson.dumps(value, option=_STRICT)
-    except TypeError:
-        why = why_not_json(value)
-        if why is None:
-            # Integers beyond 64 bits, which orjson does not write.
-            return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
-    else:
-        # orjson writes NaN and infinities as null. Text without null proves that there was none.
-        if b"null" not in text or not _has_odd_number(value):
-            return text
-        why = "NaN or an infinity"
-    raise ValueError(f"{name} must be JSON, found {why}")
+def params_of(message: Any) -> dict[str, Any]:
+    """
+    Return the params of *message* if they are an object, else an empty one.
+
+    An invalid message that is forwarded, as under audit, may have params of any type.
+    """
+    return obj(obj(message).get("params"))
 
 
-def why_not_json(value: Any, levels: int = DEEPEST) -> str | None:
-    """Return what JSON cannot write in *value*; None for a JSON value with at most so many *levels*."""
-    if isinstance(value, str):
-        return None if is_text(value) else "half of a surrogate pair"
-    if isinstance(value, float):
-        return None if isfinite(value) else "NaN or an infinity"
-    if value is None or isinstance(value, int):
-        return None if not value or _has_digits(value) else "an integer with too many digits"
-    if not isinstance(value, dict | list | tuple):
-        return f"a Python {type(value).__name__}"
-    if not levels:
-        return "too many levels or a cycle"
-    for key in value if isinstance(value, dict) else ():
-        if not isinstance(key, str):
-            return "a key that is not a string"
-        if not is_text(key):
-            return "half of a surrogate pair"
-    inside = value.values() if isinstance(value, dict) else value
-    return next((why for each in inside if (why := why_not_json(each, levels - 1))), None)
+def named_revision(message: dict[str, Any]) -> str | None:
+    """Return the revision in the `_meta` of a request, which revisions without a handshake have there."""
+    named = obj(params_of(message).get("_meta")).get(REVISION_KEY)
+    return named if isinstance(named, str) else None
 
 
-def is_text(value: str) -> bool:
-    """Whether UTF-8 can write *value*: it has no half of a surrogate pair."""
-    try:
-        return value.isascii() or bool(value.encode())
-    except UnicodeEncodeError:
-        return False
+def versions_of(message: Any) -> list[str]:
+    """Return the first 100 revisions in a result of `server/discover`; empty if it has no list."""
+    listed = items(obj(obj(message).get("result")).get("supportedVersions"))
+    return [each for each in listed[:100] if isinstance(each, str)]
 
 
-def _has_digits(value: int) -> bool:
-    """Whether Python writes *value*: at most 4,300 digits."""
-    try:
-        return value.bit_length() <= 64 or bool(str(value))
-    except ValueError:
-        return False
+_INVISIBLE: Final = "[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+"""Characters that JSON allows in strings and that hide or reorder text on a terminal."""
 
 
-def _has_odd_number(value: Any) -> bool:
-    if isinstance(value, float):
-        return not isfinite(value)
-    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return any(map(_has_odd_number, inside))
+def dumped(value: Any, *, indent: bool = False) -> str:
+    """Return *value* as JSON that is safe to show: control characters and marks for the direction are escaped."""
+    text = orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None).decode()
+    # All of them occur in strings only, where an escape means the same.
+    return re.sub(_INVISIBLE, lambda found: f"\\u{ord(found[0]):04x}", text)

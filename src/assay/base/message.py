@@ -71,25 +71,3 @@ def _entry(value: Any) -> Message | None:
     """Return an entry of a batch, of any kind."""
     kinds = ("request", "error", "result") if isinstance(value, dict) and "id" in value else ("notification", "error")
     return next((found for kind in kinds if (found := message_of(kind, value)) is not None), None)
-
-
-def answers(value: dict[str, Any]) -> bool:
-    """Return whether *value* is a response, or would be one without its `method`."""
-    return "method" not in value or ("id" in value and ("result" in value or "error" in value))
-
-
-def versions_of(message: Any) -> list[str]:
-    """Return the first 100 revisions in a result of `server/discover`; empty if it has no list."""
-    result = message.get("result") if isinstance(message, dict) else None
-    listed = result.get("supportedVersions") if isinstance(result, dict) else None
-    return [each for each in listed[:100] if isinstance(each, str)] if isinstance(listed, list) else []
-
-
-def params_of(value: Any) -> dict[str, Any]:
-    """
-    Return the params of the message *value* if they are an object, else an empty one.
-
-    An invalid message that is forwarded, as under audit, may have params of any type.
-    """
-    params = value.get("params") if isinstance(value, dict) else None
-    return params if isinstance(params, dict) else {}

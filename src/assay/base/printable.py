@@ -45,7 +45,7 @@ MARKS: Final = {
 }
 """Every non-ASCII character in our own text, with its replacement. A test compares it with the sources."""
 
-ERRORS: Final = "assay.base.large_frames"
+ERRORS: Final = "assay.printable"
 """The name of the error handler, for `errors=`."""
 
 

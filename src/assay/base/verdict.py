@@ -5,9 +5,8 @@ from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from assay.base.message import Message, message_of
-
 if TYPE_CHECKING:
+    from assay.base.message import Message
     from assay.spec.revisions import Features
 
 
@@ -194,6 +193,9 @@ class Verdict:
     @property
     def message(self) -> "Message | None":
         """The message as a value of `message`; None if it is not a message."""
+        # Few programs ask for it, and its classes take 2 ms to make.
+        from assay.base.message import message_of  # noqa: PLC0415
+
         return message_of(self.kind, self.value)
 
     @property

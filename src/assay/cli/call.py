@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from assay import __version__
 from assay.base.errors import UsageError
-from assay.base.extras import missing
 from assay.base.printable import counted, plain
 from assay.base.verdict import Party, Verdict, Violation
 from assay.cli.guard_plan import FOUND, recording_of
@@ -59,6 +58,7 @@ from assay.ladder import syntax
 from assay.records.outcomes import outcome_of, title
 from assay.rules.sentences import located
 from assay.settings import Settings, load_cautiously
+from assay.settings.extras import missing
 from assay.spec.schema import suggestion
 
 _say = speaker("call")

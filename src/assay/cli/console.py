@@ -16,7 +16,6 @@ from shlex import split
 from typing import TYPE_CHECKING, Final
 
 from assay.base.errors import UsageError
-from assay.base.extras import missing
 from assay.base.printable import counted
 from assay.cli.check import add_source
 from assay.cli.checking.evidence import CheckTerms, FileEnd, opened
@@ -44,6 +43,7 @@ from assay.records.record import Record, seconds_of
 from assay.records.rows import Judged, TranscriptError
 from assay.rules import RULES
 from assay.settings import Settings, load
+from assay.settings.extras import missing
 from assay.settings.state_directory import make_folder, state_directory
 
 if TYPE_CHECKING:

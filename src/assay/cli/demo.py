@@ -14,7 +14,6 @@ from time import monotonic
 from typing import Any, Final, NamedTuple, Self
 
 from assay.base.errors import UsageError
-from assay.base.extras import missing
 from assay.base.limits import DEFAULT
 from assay.base.printable import plain
 from assay.base.verdict import Party, Verdict
@@ -31,6 +30,7 @@ from assay.records.reading import Pages, entries
 from assay.records.record import Finding
 from assay.rules.sentences import located
 from assay.settings import SettingsError
+from assay.settings.extras import missing
 
 
 def catalogue() -> Path:

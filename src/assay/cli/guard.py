@@ -7,7 +7,6 @@ import gc
 import math
 
 from assay.base.errors import UsageError
-from assay.base.extras import missing
 from assay.base.names import cut_name
 from assay.base.printable import plain
 from assay.cli.guard_plan import client_files, loaded_settings, named_servers, plan_of, recording_of
@@ -17,6 +16,7 @@ from assay.edges.child import Child, StartError
 from assay.edges.hangup import heed
 from assay.edges.pipes import Outlet, Signals
 from assay.edges.standard_streams import for_stderr
+from assay.settings.extras import missing
 
 _EPILOG = """\
 In a client's configuration, put `assay guard --` in front of the server's command; nothing else changes.

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from assay.base.extras import missing
 from assay.cli.guard_plan import GuardPlan, exit_status, signed
 from assay.cli.options import HeaderError, given_headers
 from assay.cli.program import leave_what_lasts
@@ -25,6 +24,7 @@ from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
 from assay.lock.locked import Locked
 from assay.records.record import ServerPlace
+from assay.settings.extras import missing
 
 if TYPE_CHECKING:
     from assay.records.recording import Recording

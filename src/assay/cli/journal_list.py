@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from shlex import quote
 from typing import Any, Final, NamedTuple
 
+from assay.base.json_values import dumped
 from assay.base.printable import counted, plain
-from assay.base.printable_json import dumped
 from assay.cli.journal_choice import (
     Directories,
     Named,

@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple, NoReturn
 from assay import __version__
 from assay.base.errors import SettingsError, UsageError
 from assay.base.printable import plain
-from assay.base.removed import COMMANDS, FORMATS, OPTIONS, removed
 from assay.cli.program import HelpFormatter, refusal, say
 from assay.edges.standard_streams import OutputError, prepare
+from assay.settings.removed import COMMANDS, FORMATS, OPTIONS, removed
 from assay.spec.schema import suggestion
 
 _DESCRIPTION = """\

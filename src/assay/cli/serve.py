@@ -18,7 +18,6 @@ from assay.assets.asset_sources import Catalogue
 from assay.assets.mcp_methods import Methods
 from assay.assets.response_envelope import Tiers
 from assay.base.atomic_file import replace_file
-from assay.base.extras import missing
 from assay.base.limits import REQUESTS
 from assay.cli.options import add_settings, directory
 from assay.cli.program import leave_what_lasts, open_standard_streams, say
@@ -28,6 +27,7 @@ from assay.edges.recorder import Recorder, Records
 from assay.edges.stdio_lines import StandardStreams
 from assay.records.record import ServerPlace
 from assay.settings import Settings, load
+from assay.settings.extras import missing
 
 _EPILOG = """\
 An asset is a JSON document with a schema; this server lists, validates, compares and stores assets.

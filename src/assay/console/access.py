@@ -11,7 +11,7 @@ from typing import Final
 
 from starlette.requests import Request
 
-from assay.base.loopback import is_loopback
+from assay.edges.http.origin_check import is_loopback
 
 _MOST_VISITS: Final = 100
 """Maximal signed-in browsers; the oldest is signed out."""

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from assay.base.meta import CAPABILITIES_KEY, CLIENT_KEY
+from assay.base.json_values import CAPABILITIES_KEY, CLIENT_KEY
 from assay.console.rows import cut, in_frame, member_of, size
 from assay.console.servers import MessageCounts, RunFacts, ServerFacts
 from assay.records.outcomes import recorded_outcome

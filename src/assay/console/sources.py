@@ -14,9 +14,9 @@ from operator import itemgetter
 from time import time, time_ns
 from typing import Final, Protocol
 
-from assay.base.beside import beside
 from assay.console.servers import ConsoleSource
 from assay.console.state import ConsoleState
+from assay.edges.threads import beside
 from assay.guard.internal_errors import log_once
 from assay.records import run_files
 from assay.records.reading import SETTLED, NewRuns, Pages

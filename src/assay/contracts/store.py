@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 import orjson
 
-from assay.base.shares import Shares
+from assay.base.bounded import Shares
 from assay.engine.admission import SchemaLimits, SchemaRefusal, compile_untrusted
 from assay.engine.compiled import PATTERN_SIZE, Compiled
 

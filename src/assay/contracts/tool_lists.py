@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 import orjson
 
-from assay.base.shares import Shares
+from assay.base.bounded import Shares
 from assay.contracts.tool_contract import NO_SCHEMA, Contract
 from assay.contracts.tool_pages import has_page_for_model
 from assay.engine.fault import SchemaRefusal

@@ -10,11 +10,10 @@ import gc
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
-from assay.base import no_answer
-from assay.base.json_values import Id
+from assay.base.errors import no_answer
+from assay.base.json_values import Id, named_revision
 from assay.base.large_frames import paused
 from assay.base.limits import DEFAULT, Limits
-from assay.base.meta import named_revision
 from assay.base.verdict import Exchange, Findings, Kind, Party, Repair, Verdict, Violation, verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core import exchange_rules, excused, judge_failure, list_filter, render, repair, result_repair
@@ -849,7 +848,7 @@ class Conversation:
         elif excused:
             data = {"detail": why, **(data or {})}
         ident = exchange.spelling or syntax.write(exchange.id)
-        error = no_answer.error(code, why, (data or {}).get("stderr", ()), asker.party.other)
+        error = no_answer(code, why, (data or {}).get("stderr", ()), asker.party.other)
         onward = render.failure(ident, error, wrong, 0, exchange.revision, data)
         findings = Findings(wrong, 0, onward)
         return verdict(asker.party.other, b"", "missing", None, exchange, exchange.revision, findings)

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
+from assay.base.errors import with_party
 from assay.base.json_values import Id
 from assay.base.limits import Limits
-from assay.base.no_answer import named
 from assay.base.verdict import Exchange, Kind, Party, Violation
 from assay.core.party_state import Side
 from assay.core.render import shown_id
@@ -137,7 +137,7 @@ def _other_type(ident: Any, asker: Side) -> str | None:
 
 def unanswered(exchange: Exchange, why: str = "", *, late: bool = False, unstarted: bool = False) -> Violation:
     """Return the violation of a missing answer; *unstarted* means that there was no server to answer."""
-    cause = named(why, exchange.asker.other)
+    cause = with_party(why, exchange.asker.other)
     return violation(
         "protocol/unanswered",
         expected=f"an answer to {exchange.method}",

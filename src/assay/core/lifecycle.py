@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from assay.base.json_values import obj
-from assay.base.meta import REVISION_KEY, named_revision
+from assay.base.json_values import REVISION_KEY, named_revision, obj
 from assay.base.verdict import Party, Verdict, Violation
 from assay.ladder.revision_rules import RevisionRules, rules_of
 from assay.rules import violation

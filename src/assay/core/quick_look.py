@@ -8,7 +8,7 @@ guard over pipes takes 44 µs of CPU in place of 17.
 
 from typing import Any
 
-from assay.base.meta import CAPABILITIES_KEY, LEVEL_KEY, REVISION_KEY
+from assay.base.json_values import CAPABILITIES_KEY, LEVEL_KEY, REVISION_KEY
 from assay.base.verdict import Exchange, Party
 from assay.core.state import State
 from assay.core.topics.capabilities import declared_in

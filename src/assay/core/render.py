@@ -11,8 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from assay.base import no_answer
-from assay.base.errors import CanonicalError
+from assay.base.errors import CanonicalError, no_answer
 from assay.base.large_frames import paused
 from assay.base.verdict import Verdict, Violation
 from assay.ladder.text_edit import elements, located
@@ -172,7 +171,7 @@ def plain_error(
     ident: bytes | None, code: str, detail: str, data: Mapping[str, Any] | None = None, *, why: str = ""
 ) -> bytes:
     """Return the frame of the canonical error *code* with *data* and *detail* in its data, and *why* in its message."""
-    return error_frame(ident, no_answer.error(code, why), {**(data or {}), "detail": detail}, None)
+    return error_frame(ident, no_answer(code, why), {**(data or {}), "detail": detail}, None)
 
 
 def result_frame(ident: bytes, result: bytes) -> bytes:

@@ -9,7 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple, Protocol
 
-from assay.base.message import params_of
+from assay.base.json_values import params_of
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.contracts.tool_contract import Contract
 from assay.core import render

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from assay.base.shares import Shares
+from assay.base.bounded import Shares
 from assay.edges.auth import Principal
 from assay.edges.backend import Backend, HttpRequest, PromptBackend, failure
 from assay.edges.http import body

@@ -10,8 +10,7 @@ from time import perf_counter
 from typing import Final, NamedTuple
 
 from assay.base.bounded import Bounded
-from assay.base.json_values import Id
-from assay.base.message import versions_of
+from assay.base.json_values import Id, versions_of
 from assay.base.verdict import Exchange, Verdict
 from assay.core import render
 from assay.core.conversation import Facts

@@ -10,8 +10,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final
 
-from assay.base.message import params_of, versions_of
-from assay.base.meta import LEVEL_KEY
+from assay.base.json_values import LEVEL_KEY, params_of, versions_of
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.contracts.tool_contract import Contract
 from assay.core.conversation import Facts

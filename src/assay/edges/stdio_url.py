@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 
 from assay.base.json_values import Id
 from assay.base.limits import DEEPEST
-from assay.base.loopback import leads_here
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.core import render
 from assay.edges.client_stdio import StdioClient
 from assay.edges.hangup import is_heeded
+from assay.edges.http.origin_check import leads_here
 from assay.edges.pipes import Outlet
 from assay.edges.server_url import Asked, UrlServer
 from assay.edges.upstream_answer import Lost, Refused, SessionGone

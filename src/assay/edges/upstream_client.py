@@ -23,7 +23,7 @@ from aiohttp.abc import AbstractStreamWriter
 from multidict import CIMultiDict
 from yarl import URL
 
-from assay.base.loopback import leads_here
+from assay.edges.http.origin_check import leads_here
 from assay.edges.upstream_errors import CONNECT, broken
 from assay.settings.http_section import UpstreamSettings
 

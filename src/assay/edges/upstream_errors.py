@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import orjson
 
-from assay.base import no_answer
+from assay.base.errors import no_answer
 from assay.base.json_values import Id
 from assay.base.verdict import Exchange
 from assay.core import render
@@ -187,7 +187,7 @@ def explained(
         data = {"status": status, **(known or {}), "detail": detail}
         if body := value or _text(content, detail):
             data["body"] = body
-        error = {**no_answer.error("UPSTREAM_FAILURE", detail), "data": data}
+        error = {**no_answer("UPSTREAM_FAILURE", detail), "data": data}
     token = _token(exchange) if exchange is not None else b"null"
     return render.error_frame(token, error, None, revision)
 

@@ -10,8 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from assay.base.errors import CanonicalError
-from assay.base.no_answer import within
+from assay.base.errors import CanonicalError, within
 from assay.edges.backend import HttpRequest
 from assay.edges.http.access import METADATA
 from assay.edges.http.forwarding import UpstreamHead

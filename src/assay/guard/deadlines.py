@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import Final
 
-from assay.base.json_values import Id
-from assay.base.message import params_of
+from assay.base.json_values import Id, params_of
 from assay.base.verdict import Exchange, Party, Verdict
 
 ENDLESS: Final = "subscriptions/listen"

@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 import orjson
 
 from assay.base.bounded import Bounded
-from assay.base.meta import SUBSCRIPTION_KEY
+from assay.base.json_values import SUBSCRIPTION_KEY
 from assay.ladder.partial_frame import outline
 from assay.ladder.text_edit import Edit, Spot, Tree, edited, spots
 

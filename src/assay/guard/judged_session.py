@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
-from assay.base.message import params_of
+from assay.base.json_values import params_of
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.contracts.tool_contract import Contract
 from assay.core.conversation import NO_FACTS, Conversation, Facts

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import Any, Final, NamedTuple
 
+from assay.base.errors import within
+from assay.base.json_values import params_of
 from assay.base.limits import Limits
-from assay.base.message import params_of
-from assay.base.no_answer import within
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.contracts.tool_contract import Contract
 from assay.contracts.tool_contracts import Tools

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from assay.base.large_frames import loaded
-from assay.base.message import answers
 from assay.core import render
 from assay.guard.id_map import IdMap
 from assay.ladder import syntax
@@ -105,7 +104,7 @@ class SharedServer(Generic[S]):
         return (Addressed(routed.owner, routed.frame, rest),)
 
     def _route(self, frame: bytes, value: dict[str, Any]) -> Iterable[Addressed[S]]:
-        if answers(value):
+        if _is_answer(value):
             routed = self.ids.answer(frame, value)
         elif "id" not in value:
             routed = self.ids.notified(frame)
@@ -152,9 +151,14 @@ class SharedServer(Generic[S]):
                 yield Mishandled(None, ident)
 
 
+def _is_answer(value: dict[str, Any]) -> bool:
+    """Return whether *value* is a response, or would be one without its `method`."""
+    return "method" not in value or ("id" in value and ("result" in value or "error" in value))
+
+
 def _subject(value: Any, frame: bytes, rest: bytes) -> tuple[bool, Any]:
     """Return whether a message of the server is an answer, and the id that it has."""
     if isinstance(value, dict):
-        return answers(value), value.get("id")
+        return _is_answer(value), value.get("id")
     found = outline(frame, rest or frame)
     return found.answers, found.id if found.answers or found.asks else None

@@ -9,7 +9,7 @@ from itertools import count
 from secrets import token_hex
 from typing import Any, Final
 
-from assay.base.meta import CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY
+from assay.base.json_values import CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.core.conversation import Conversation, Facts
 from assay.ladder import syntax

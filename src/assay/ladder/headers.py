@@ -11,7 +11,7 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from assay.base.meta import REVISION_KEY, named_revision
+from assay.base.json_values import REVISION_KEY, named_revision
 from assay.base.verdict import Violation
 from assay.contracts.header_arguments import ParamHeaders
 from assay.engine.pointers import escaped

@@ -9,7 +9,7 @@ a revision would lock out every other client.
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from assay.base.meta import named_revision
+from assay.base.json_values import named_revision
 from assay.base.verdict import Violation
 from assay.rules import violation
 

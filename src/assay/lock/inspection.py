@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from assay.base.meta import SERVER_KEY
+from assay.base.json_values import SERVER_KEY
 from assay.base.verdict import Exchange, Party, Violation
 from assay.contracts.tool_contracts import cursor_key
 from assay.engine.pointers import escaped

@@ -15,7 +15,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, cast, get_args
 
-from assay.base.removed import is_removed_rule
 from assay.base.verdict import Action, Findings, Kind, Party, Verdict, Violation, verdict
 from assay.core.conversation import NO_FACTS, Facts
 from assay.ladder import syntax
@@ -23,6 +22,7 @@ from assay.records.lines import numbered_lines
 from assay.records.record import Record
 from assay.rules import RULES, violation
 from assay.rules.policy import ACTIONS, Policy, fitting
+from assay.settings.removed import is_removed_rule
 
 PARTIES = {"c2s": Party.CLIENT, "s2c": Party.SERVER, "client": Party.CLIENT, "server": Party.SERVER}
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from assay.base.errors import SettingsError
 from assay.base.limits import DEFAULT, Limits
-from assay.base.removed import removed_setting
 from assay.settings.fields import ANY, ARRAY, EACH, Key, Path, dotted, key_of
+from assay.settings.removed import removed_setting
 from assay.settings.sections import Settings
 from assay.settings.settings_files import CONFIG, FoundSettings, Log, found_file, standing
 from assay.spec.schema import suggestion

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Final
 
-from assay.base.removed import RULES as REMOVED
 from assay.rules import RULES
 from assay.rules.policy import ACTIONS, REPAIRABLE, REPAIRED, Excepted, Policy, fitting, meant, precision
 from assay.settings.guard_section import GuardSettings, RuleException, Ruling
+from assay.settings.removed import RULES as REMOVED
 from assay.spec.schema import closest
 
 SOON: Final = 14

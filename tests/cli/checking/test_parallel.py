@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from assay.base.extras import NAME
 from assay.cli import check
 from assay.cli.checking import parallel
 from assay.cli.checking.evidence import CheckTerms
 from assay.cli.checking.files import CheckedFile
 from assay.cli.main import main
 from assay.settings import Settings
+from assay.settings.extras import NAME
 from kit.archives import archive
 from kit.check_formats import outputs, written
 from kit.places import GOLDEN

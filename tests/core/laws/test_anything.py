@@ -11,7 +11,7 @@ import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY
+from assay.base.json_values import CAPABILITIES_KEY, REVISION_KEY
 from assay.base.verdict import Party, Verdict
 from assay.core.conversation import Conversation
 from assay.engine.pointers import NOWHERE, looked_up

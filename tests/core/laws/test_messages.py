@@ -9,7 +9,7 @@ import orjson
 from hypothesis import assume, event, example, given
 from hypothesis import strategies as st
 
-from assay.base.meta import CAPABILITIES_KEY, LEVEL_KEY, SUBSCRIPTION_KEY
+from assay.base.json_values import CAPABILITIES_KEY, LEVEL_KEY, SUBSCRIPTION_KEY
 from assay.base.verdict import Party, Verdict
 from assay.core import list_filter
 from assay.core.conversation import Conversation

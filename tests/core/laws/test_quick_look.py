@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from assay.base.json_values import CAPABILITIES_KEY, REVISION_KEY
 from assay.base.limits import Limits
-from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.core.conversation import Conversation
 from assay.core.quick_look import QuickLook

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.base.extras import how_to_install
 from assay.edges.auth import Denied, Gate, Principal
 from assay.edges.auth.api_keys import PREFIX, new_key, written_hash
 from assay.settings import ApiKey, Auth, Jwt, SettingsError, load
+from assay.settings.extras import how_to_install
 from kit.issuers import AUDIENCE, ISSUER, Setup, bearer, jwt_section, setup, signer, with_file
 from kit.places import ROOT
 from kit.rows import rows

@@ -2,9 +2,8 @@
 
 import pytest
 
-from assay.base.loopback import is_loopback, leads_here
 from assay.edges.http.listen_address import parsed
-from assay.edges.http.origin_check import Safety
+from assay.edges.http.origin_check import Safety, is_loopback, leads_here
 from assay.settings import SettingsError
 from kit.rows import rows
 

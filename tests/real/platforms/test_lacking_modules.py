@@ -4,9 +4,9 @@ import json
 import sys
 from pathlib import Path
 
-from assay.base.extras import how_to_install
 from assay.cli.main import _COMMANDS
 from assay.cli.program import NEED_POSIX, refusal
+from assay.settings.extras import how_to_install
 from kit.command import assay_process
 from kit.forks import Ended, Run, run_all
 from kit.places import CATALOGUE, ROOT

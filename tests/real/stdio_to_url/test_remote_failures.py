@@ -8,7 +8,7 @@ from typing import Any
 
 from guarded_url import INITIALIZE, GuardedUrl, enforcing, guarded_url, modern
 
-from assay.base.no_answer import named
+from assay.base.errors import with_party
 from assay.base.verdict import Party
 from assay.edges.stdio_url import MOST_ASKED, REFUSED_AT_ONCE
 from kit.guard_process import SECONDS, call, notification, request
@@ -99,7 +99,7 @@ def reason_of(answer: Any) -> str:
 
 def is_in(words: str, text: str) -> bool:
     """Whether *text* has the reason *words*, in which it may name the server."""
-    return words in text or named(words, Party.SERVER) in text
+    return words in text or with_party(words, Party.SERVER) in text
 
 
 @rows("mode", ["audit", "enforce"])

@@ -9,7 +9,6 @@ from itertools import chain, tee
 from typing import Any, Final, NamedTuple, Protocol
 
 from assay.base.printable import counted
-from assay.base.removed import is_removed_rule
 from assay.base.verdict import Party, Verdict
 from assay.cli.checking.files import CheckedFile, is_read_once
 from assay.core.conversation import Conversation
@@ -26,6 +25,7 @@ from assay.records.record import Record, status_of
 from assay.records.rows import Judged, Meeting, TranscriptError, TranscriptRow, conversation_of, frame_of
 from assay.rules.policy import Policy
 from assay.settings import Settings
+from assay.settings.removed import is_removed_rule
 
 Tick = Callable[[int], None]
 """Gets the bytes that were read since the last time."""

@@ -9,8 +9,8 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
 from assay import __version__
+from assay.base.json_values import dumped
 from assay.base.printable import plain, plain_lines
-from assay.base.printable_json import dumped
 from assay.cli.reports.result import (
     RunResult,
     counts_by,

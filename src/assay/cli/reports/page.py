@@ -18,8 +18,8 @@ from importlib.resources import files
 from typing import Any, Final
 
 from assay import __version__
+from assay.base.json_values import dumped
 from assay.base.printable import counted, plain
-from assay.base.printable_json import dumped
 from assay.cli.checking.evidence import FileEnd
 from assay.cli.reports.result import RunResult, messages_of
 from assay.console.report import ReportDigest, report_answers

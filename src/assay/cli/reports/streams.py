@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
+from assay.base.json_values import dumped
 from assay.base.printable import counted, plain
-from assay.base.printable_json import dumped
 from assay.base.verdict import ListEntry
 from assay.cli.checking.evidence import ChangedVerdict, FileEnd
 from assay.cli.reports.result import ReportOptions, messages_of

@@ -8,7 +8,7 @@ before there were modes. If the declarations of a party are unknown, nothing is 
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from assay.base.meta import CAPABILITIES_KEY
+from assay.base.json_values import CAPABILITIES_KEY
 from assay.base.verdict import Exchange, Party
 from assay.core.party_state import Side, has_capability, missing_capability
 from assay.core.topics.table import on

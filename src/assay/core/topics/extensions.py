@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from assay.base.json_values import obj
+from assay.base.json_values import CAPABILITIES_KEY, obj
 from assay.base.limits import Limits
-from assay.base.meta import CAPABILITIES_KEY
 from assay.base.verdict import Exchange, Party, Violation
 from assay.core.topics.capabilities import declared_in, report_lack
 from assay.core.topics.table import on

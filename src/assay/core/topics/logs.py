@@ -9,8 +9,7 @@ logged for a request.
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from assay.base.json_values import obj, text
-from assay.base.meta import LEVEL_KEY, SUBSCRIPTION_KEY
+from assay.base.json_values import LEVEL_KEY, SUBSCRIPTION_KEY, obj, text
 from assay.base.verdict import Exchange, Party
 from assay.core.party_state import Side
 from assay.core.topics.subscriptions import is_on_subscription

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from assay.base.json_values import Id, ident, obj
-from assay.base.meta import SUBSCRIPTION_KEY
+from assay.base.json_values import SUBSCRIPTION_KEY, Id, ident, obj
 from assay.base.verdict import Exchange
 from assay.core.party_state import Side
 from assay.core.render import shown_id

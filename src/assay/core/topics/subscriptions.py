@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from assay.base.json_values import Id, ident, items, obj
-from assay.base.meta import SUBSCRIPTION_KEY
+from assay.base.json_values import SUBSCRIPTION_KEY, Id, ident, items, obj
 from assay.base.verdict import Exchange, Party
 from assay.core.render import shown_id
 from assay.core.topics.table import Note, on

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from assay.base.extras import missing
 from assay.edges.auth.api_keys import TOKEN, Keyring
 from assay.edges.auth.challenges import (
     MALFORMED,
@@ -26,6 +25,7 @@ from assay.edges.auth.challenges import (
     with_metadata,
 )
 from assay.settings import Auth, Jwt, SettingsError
+from assay.settings.extras import missing
 
 if TYPE_CHECKING:
     from assay.edges.auth.tokens import Tokens

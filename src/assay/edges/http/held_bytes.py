@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from ipaddress import ip_address
 from typing import Generic, TypeVar
 
-from assay.base.shares import Shares
+from assay.base.bounded import Shares
 
 H = TypeVar("H", bound=Hashable)
 

@@ -5,9 +5,8 @@ import socket
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from assay.base.loopback import is_loopback
 from assay.edges.http.http_server import listening
-from assay.edges.http.origin_check import Safety, in_url
+from assay.edges.http.origin_check import Safety, in_url, is_loopback
 from assay.settings import SettingsError
 from assay.settings.http_section import Http
 

@@ -1,5 +1,5 @@
 """
-Check the `Host` and `Origin` of a request. No I/O.
+Check the `Host` and `Origin` of a request, and whether a host is this machine. No I/O: nothing is resolved.
 
 A web page can make a browser send requests to this machine, and with DNS rebinding even read the responses. It cannot
 choose the `Host` and `Origin` that the browser sends.
@@ -7,6 +7,7 @@ choose the `Host` and `Origin` that the browser sends.
 
 import re
 from collections.abc import Iterable
+from ipaddress import ip_address
 from typing import Final, NamedTuple
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -93,3 +94,18 @@ def in_url(host: str) -> str:
     """Return *host*, which may have a port, for use in a URL before another port."""
     name = _name(host.encode()) or host.strip("[]")
     return f"[{name}]" if ":" in name else name
+
+
+def is_loopback(host: str) -> bool:
+    """Whether *host* can be reached only from this machine."""
+    name = host.casefold().strip("[]")
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        # Of all names, only this one always resolves to this machine.
+        return name == "localhost"
+
+
+def leads_here(host: str) -> bool:
+    """Whether a URL with *host* leads to this machine, as every name under localhost should (RFC 6761, 6.3)."""
+    return is_loopback(host) or host.casefold().endswith(".localhost")

@@ -7,9 +7,9 @@ from typing import Any, Final
 import orjson
 
 from assay.base import large_frames
+from assay.base.json_values import REVISION_KEY
 from assay.base.large_frames import loaded
 from assay.base.limits import DEFAULT
-from assay.base.meta import REVISION_KEY
 from assay.edges.http.replies import Pairs
 from assay.spec.revisions import LATEST, WITHOUT_HEADER, handshake, is_known
 

@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final, Literal, Protocol
 
+from assay.base.json_values import CAPABILITIES_KEY, REVISION_KEY, SERVER_KEY
 from assay.base.limits import Limits
-from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY, SERVER_KEY
 from assay.base.verdict import Party, Verdict, Violation
 from assay.contracts.header_arguments import ParamHeaders
 from assay.core.conversation import Conversation

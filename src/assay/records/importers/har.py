@@ -14,7 +14,7 @@ from math import inf
 from typing import Any, Final, NamedTuple
 from urllib.parse import urljoin
 
-from assay.base.meta import named_revision
+from assay.base.json_values import named_revision
 from assay.base.verdict import Party
 from assay.ladder import syntax
 from assay.ladder.events import Reader

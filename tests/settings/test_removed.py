@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.base.removed import COMMANDS, FORMATS, OPTIONS, SETTINGS
-from assay.base.removed import RULES as REMOVED
 from assay.settings import SettingsError, load
+from assay.settings.removed import COMMANDS, FORMATS, OPTIONS, SETTINGS
+from assay.settings.removed import RULES as REMOVED
 from kit.command import assay_text
 from kit.rows import rows
 
