@@ -20,38 +20,6 @@ ACTIONS: Final[Mapping[str, Action]] = {
 }
 """The actions, by the operator's word, as a verdict names them."""
 
-_WITHOUT_MEANING: Final = frozenset({"framing", "syntax", "envelope"})
-"""Rungs below which the meaning of a message is unknown: it cannot be matched with an answer, or judged."""
-
-_READABLE: Final = frozenset({"envelope/null-id"})
-"""Rules of these rungs that leave the meaning of a message clear."""
-
-_NEVER_PASSED: Final = frozenset(
-    {
-        # The request has its one answer already.
-        "protocol/unsolicited", "protocol/answered-twice",
-        # The answer could be mistaken for that of another request, or have none.
-        "protocol/id-in-use", "protocol/too-many-open",
-        # The limit is a setting.
-        "protocol/token-size",
-    }
-)  # fmt: skip
-
-_DROPPED: Final = frozenset(
-    {
-        "protocol/unsolicited", "protocol/answered-twice", "protocol/method", "protocol/extension",
-        "protocol/unheard-extension",
-        "protocol/direction", "protocol/params", "protocol/look-alike-key", "protocol/format", "protocol/capability",
-        "protocol/before-initialize", "protocol/before-initialized", "protocol/progress", "protocol/log",
-        "protocol/subscription",
-        "protocol/cancel", "protocol/cancel-other", "protocol/header-missing", "protocol/header-mismatch",
-        "protocol/header-encoding", "guard/failure",
-    }
-)  # fmt: skip
-"""Rules of messages without an answer, beside those of the lowest rungs."""
-
-_NOTHING_TO_STOP: Final = frozenset({"protocol/unanswered"})
-
 UNJUDGED: Final = (
     "contract/unjudged", "contract/not-judged", "contract/unknown-dialect", "contract/pattern", "contract/remote-ref",
     "contract/schema-size", "contract/schema-cost", "guard/failure",
@@ -73,12 +41,12 @@ REPAIRABLE: Final = (*REPAIRED, *REPAIRED_RESULTS)
 def fitting(rule: str) -> tuple[str, ...]:
     """Return the actions that fit *rule*, in the operator's words."""
     row = RULES[rule]
-    if rule in _NOTHING_TO_STOP:
-        return ("pass",)
-    passed = rule in _READABLE or (rule not in _NEVER_PASSED and row.rung not in _WITHOUT_MEANING)
-    dropped = rule in _DROPPED or row.rung in _WITHOUT_MEANING
-    wanted = {"pass": passed, "refuse": True, "quarantine": row.severest == "quarantine", "drop": dropped}
-    return tuple(word for word, fits in wanted.items() if fits)
+    if row.allowed:
+        return row.allowed
+    if row.rung in {"framing", "syntax", "envelope"}:
+        # The meaning of the message is unknown: it cannot be matched with an answer, or judged.
+        return ("refuse", "drop")
+    return ("pass", "refuse", "quarantine") if row.severest == "quarantine" else ("pass", "refuse")
 
 
 def meant(pattern: str) -> list[str]:
@@ -139,12 +107,8 @@ class Policy:
         """Whether an action differs from the table of rules; repairs are not counted."""
         return bool(self._actions or self._exceptions)
 
-    def decided(self, found: Iterable[Violation], tool: str | None = None) -> list[Violation]:
-        """Return *found*, each violation with its action; *tool* is the tool that they are about."""
-        return [self.decide(each, tool) for each in found]
-
     def decide(self, violation: Violation, tool: str | None) -> Violation:
-        """Return *violation* with its action."""
+        """Return *violation* with its action; *tool* is the tool that it is about."""
         rule = violation.rule
         if self._exceptions:
             made = self._exceptions.get((rule, tool)) or self._exceptions.get((rule, None))

@@ -80,10 +80,8 @@ class Report:
         policy, tool_at = self.policy, self.tool_at
         if policy is None:
             self.found += faults
-        elif tool_at is None:
-            self.found += policy.decided(faults, self.tool)
         else:
-            self.found += [policy.decide(each, tool_at(each)) for each in faults]
+            self.found += [policy.decide(each, self.tool if tool_at is None else tool_at(each)) for each in faults]
         self.more += more
         if self.room is not None and len(self.found) > self.room:
             del self.found[self.room :]

@@ -35,6 +35,8 @@ class Rule(NamedTuple):
     """Sentences about a violation, as templates for `sentence`; the first that fits counts."""
     strict: Action | None = None
     """The action under a strict policy, if it is stricter than `action`."""
+    allowed: tuple[str, ...] = ()
+    """The actions that an operator may choose, if not those of its rung."""
 
     @property
     def severest(self) -> Action:
@@ -60,14 +62,18 @@ def _read(text: str) -> Iterator[Rule]:
                 name, _, value = line.partition(" ")
                 members[name] = value.strip()
         action, _, strict = members.pop("action").partition(", strict ")
-        says = members.pop("says", "")
         yield Rule(
             ident,
-            says=tuple(says.split(" || ")) if says else (),
+            says=_parts(members.pop("says", ""), " || "),
+            allowed=_parts(members.pop("allowed", ""), ", "),
             action=cast("Action", action),
             strict=cast("Action", strict) if strict else None,
             **members,
         )
+
+
+def _parts(text: str, sign: str) -> tuple[str, ...]:
+    return tuple(text.split(sign)) if text else ()
 
 
 def _all_rules() -> Mapping[str, Rule]:
@@ -106,7 +112,8 @@ def violation(
     row = RULES[rule]
     source = (page or row.source).replace("{revision}", revision or "(every revision)")
     if revision is not None and not handshake(revision):
-        source = _moved(source)
+        for before, now in _MOVED:
+            source = source.replace(before, now)
     if detail:
         source += f": {_cut(detail, 100)}"
     where = None if schema_at is None else _cut(schema_at, _LONGEST)
@@ -121,12 +128,6 @@ def violation(
         where,
         wrong_type=wrong_type,
     )
-
-
-def _moved(source: str) -> str:
-    for before, now in _MOVED:
-        source = source.replace(before, now)
-    return source
 
 
 def broken(
