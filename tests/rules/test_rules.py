@@ -5,7 +5,7 @@ from generated_pages import PAGES
 
 from assay.base.errors import CanonicalError
 from assay.rules import RULES, violation
-from assay.settings.removed import RULES as REMOVED
+from assay.rules.table import REMOVED
 from kit.places import ROOT
 
 RUNGS = {

@@ -55,10 +55,10 @@ from assay.edges.probe.server_probe import (
 from assay.edges.standard_streams import write_utf8
 from assay.engine.wording import found
 from assay.ladder import syntax
+from assay.records.extras import missing
 from assay.records.outcomes import outcome_of, title
 from assay.rules.sentences import located
 from assay.settings import Settings, load_cautiously
-from assay.settings.extras import missing
 from assay.spec.schema import suggestion
 
 _say = speaker("call")

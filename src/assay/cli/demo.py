@@ -26,11 +26,11 @@ from assay.edges.pipes import Signals
 from assay.edges.probe.child_line import ChildLine
 from assay.edges.probe.server_probe import Inquiry, InquiryError, InterruptedInquiryError, LineError
 from assay.edges.standard_streams import stop_without_reader
+from assay.records.extras import missing
 from assay.records.reading import Pages, entries
 from assay.records.record import Finding
 from assay.rules.sentences import located
 from assay.settings import SettingsError
-from assay.settings.extras import missing
 
 
 def catalogue() -> Path:

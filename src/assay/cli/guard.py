@@ -16,7 +16,7 @@ from assay.edges.child import Child, StartError
 from assay.edges.hangup import heed
 from assay.edges.pipes import Outlet, Signals
 from assay.edges.standard_streams import for_stderr
-from assay.settings.extras import missing
+from assay.records.extras import missing
 
 _EPILOG = """\
 In a client's configuration, put `assay guard --` in front of the server's command; nothing else changes.

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from assay.base.names import name_of_url
 from assay.base.printable import plain
-from assay.core.server_commands import name_of_command
 from assay.guard.terms import Terms
 from assay.rules.policy import REPAIRED, Policy
 from assay.settings import Settings, SettingsError, load_cautiously
@@ -53,7 +52,12 @@ class GuardPlan(NamedTuple):
         """The name of the guarded server: --name, else a name derived from its command or URL."""
         if self.args.name is not None:
             return str(self.args.name)
-        return name_of_command(self.args.command) if self.args.command else name_of_url(self.args.target or "")
+        if not self.args.command:
+            return name_of_url(self.args.target or "")
+        # 20 ms, which `assay guard --help` would take longer; a guard with a journal needs it in any case.
+        from assay.core.server_commands import name_of_command  # noqa: PLC0415
+
+        return name_of_command(self.args.command)
 
     def log(self, line: str) -> None:
         """Print *line*, unless --quiet leaves it out."""

@@ -1,11 +1,9 @@
 """Start threads and processes: signals that they never get, and work that waits beside an event loop."""
 
-import asyncio
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -18,6 +16,10 @@ async def beside(work: Callable[..., T], *arguments: Any) -> T:
 
     A pool would have few threads, and delay the exit until the work has ended.
     """
+    # 30 ms, which commands that only hold signals would take longer to start.
+    import asyncio  # noqa: PLC0415
+    from concurrent.futures import Future  # noqa: PLC0415
+
     done: Future[T] = Future()
     done.set_running_or_notify_cancel()
 

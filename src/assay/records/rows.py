@@ -22,7 +22,7 @@ from assay.records.lines import numbered_lines
 from assay.records.record import Record
 from assay.rules import RULES, violation
 from assay.rules.policy import ACTIONS, Policy, fitting
-from assay.settings.removed import is_removed_rule
+from assay.rules.table import is_removed_rule
 
 PARTIES = {"c2s": Party.CLIENT, "s2c": Party.SERVER, "client": Party.CLIENT, "server": Party.SERVER}
 

@@ -83,12 +83,29 @@ def _all_rules() -> Mapping[str, Rule]:
 
 RULES: Final = _all_rules()
 
+REMOVED: Final[frozenset[str]] = frozenset(
+    {
+        *("card/schema", "card/format", "card/version", "card/primitives", "card/remote", "card/secret"),
+        *("card/runtime", "card/media-type", "card/https", "card/cors", "card/caching", "card/catalog"),
+        *("draft/tag-shape", "draft/tag-pages", "draft/tag", "draft/tag-changed", "draft/stale-tags"),
+        *("draft/stale-rejection", "draft/required-capabilities", "lock/tag"),
+        *("skills/repeated", "skills/identity", "skills/changed", "skills/frontmatter", "skills/unlisted"),
+        *("skills/directory", "skills/resource"),
+    }
+)
+"""Identifiers that are never used again. Recordings and journals of earlier versions may name them."""
+
 _MOVED: Final = (
     ("basic/lifecycle", "basic/versioning"),
     ("basic/utilities/cancellation", "basic/patterns/cancellation"),
     ("basic/utilities/progress", "basic/patterns/progress"),
 )
 """Pages of the specification that are at another place in revisions without a handshake."""
+
+
+def is_removed_rule(rule: object) -> bool:
+    """Return whether *rule*, any value from a file, is the identifier of a removed rule."""
+    return isinstance(rule, str) and rule in REMOVED
 
 
 def violation(

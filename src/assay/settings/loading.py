@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from assay.base.errors import SettingsError
 from assay.base.limits import DEFAULT, Limits
 from assay.settings.fields import ANY, ARRAY, EACH, Key, Path, dotted, key_of
-from assay.settings.removed import removed_setting
 from assay.settings.sections import Settings
 from assay.settings.settings_files import CONFIG, FoundSettings, Log, found_file, standing
 from assay.spec.schema import suggestion
@@ -33,6 +32,16 @@ PREFIX: Final = "ASSAY_"
 
 RESERVED: Final = frozenset({CONFIG, "ASSAY_DETERMINISTIC", "ASSAY_JOURNAL", "ASSAY_SHARED"})
 """Other variables with our prefix: neither settings nor mistyped names. The last one is the data of our tests."""
+
+REMOVED: Final[Mapping[str, str]] = {
+    "guard.shared": "leave it out: each session has a child of its own, and requests without a session share one",
+    "guard.draft_revisions": "leave it out: a revision is judged once its schema is frozen",
+    "extensions": "leave it out: messages of extensions that are not official pass, and are reported",
+    "guard.feed": "leave it out: assay console follows the journal",
+    "auth.console": "leave it out: assay console shows the journals of its own user",
+    "guard.preview": "leave it out: a draft is judged once it is part of a revision",
+}
+"""Keys that earlier versions had, and what to do; a section stands for all of its keys."""
 
 _NAMED: Final = 8
 """Maximal ignored settings to list in a message; an untrusted file can have thousands."""
@@ -196,7 +205,7 @@ def _in_variables(environ: Mapping[str, str], log: Log) -> Iterator[Given]:
             above = variable(tuple(takewhile(lambda part: part not in (ANY, EACH), path)))
             if name == above or name.startswith(f"{above}_"):
                 raise SettingsError(f"{name}: no variable can set {dotted(path)}; use a file of settings")
-        gone = removed_setting(name.removeprefix(PREFIX).lower().replace("_", ".", 1))
+        gone = _removed(name.removeprefix(PREFIX).lower().replace("_", ".", 1))
         unknown = f"{name}: {gone or f'unknown setting{suggestion(name[:80], fixed)}'}"
         if name.startswith(tuple(variable((section, "")) for section in keys().below)):
             raise SettingsError(unknown)
@@ -246,7 +255,14 @@ def _unknown(path: Path) -> str:
     elsewhere = [dotted(each.path) for each in keys().values() if each.path[-1] == path[-1]]
     near = suggestion(path[-1][:80], beside) or (f"; did you mean {elsewhere[0]}?" if elsewhere else "")
     near = near or (f"; known keys: {', '.join(beside)}" if beside else "")
-    return removed_setting(dotted(path)) or f"unknown key{near}"
+    return _removed(dotted(path)) or f"unknown key{near}"
+
+
+def _removed(key: str) -> str:
+    """Return "removed: …" for a *key* that an earlier version had, such as ``guard.feed``; empty for any other."""
+    parts = key.split(".")
+    above = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return next((f"removed: {REMOVED[each]}" for each in above if each in REMOVED), "")
 
 
 # ── from values to sections ──────────────────────────────────────────────────────────────────────────────────────────

@@ -6,8 +6,8 @@ from typing import Final
 
 from assay.rules import RULES
 from assay.rules.policy import ACTIONS, REPAIRABLE, REPAIRED, Excepted, Policy, fitting, meant, precision
+from assay.rules.table import REMOVED
 from assay.settings.guard_section import GuardSettings, RuleException, Ruling
-from assay.settings.removed import RULES as REMOVED
 from assay.spec.schema import closest
 
 SOON: Final = 14

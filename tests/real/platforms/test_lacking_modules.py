@@ -6,7 +6,7 @@ from pathlib import Path
 
 from assay.cli.main import _COMMANDS
 from assay.cli.program import NEED_POSIX, refusal
-from assay.settings.extras import how_to_install
+from assay.records.extras import how_to_install
 from kit.command import assay_process
 from kit.forks import Ended, Run, run_all
 from kit.places import CATALOGUE, ROOT

@@ -24,8 +24,8 @@ from assay.records.reading import LONGEST_LINE, Pages
 from assay.records.record import Record, status_of
 from assay.records.rows import Judged, Meeting, TranscriptError, TranscriptRow, conversation_of, frame_of
 from assay.rules.policy import Policy
+from assay.rules.table import is_removed_rule
 from assay.settings import Settings
-from assay.settings.removed import is_removed_rule
 
 Tick = Callable[[int], None]
 """Gets the bytes that were read since the last time."""

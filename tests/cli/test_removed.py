@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from assay.cli.removed import COMMANDS, FORMATS, OPTIONS
+from assay.rules.table import REMOVED
 from assay.settings import SettingsError, load
-from assay.settings.removed import COMMANDS, FORMATS, OPTIONS, SETTINGS
-from assay.settings.removed import RULES as REMOVED
+from assay.settings.loading import REMOVED as SETTINGS
 from kit.command import assay_text
 from kit.rows import rows
 
