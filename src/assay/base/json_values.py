@@ -52,7 +52,10 @@ def params_of(message: Any) -> dict[str, Any]:
 
 def named_revision(message: dict[str, Any]) -> str | None:
     """Return the revision in the `_meta` of a request, which revisions without a handshake have there."""
-    named = obj(params_of(message).get("_meta")).get(REVISION_KEY)
+    # Written out: requests of such a revision are asked this several times, and calls would take half as long again.
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    named = meta.get(REVISION_KEY) if isinstance(meta, dict) else None
     return named if isinstance(named, str) else None
 
 
