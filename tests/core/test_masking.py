@@ -87,7 +87,7 @@ def test_secrets_are_hidden_however_they_are_given(words: list[str], masked: lis
 @rows(
     "command",
     [
-        "npx -y --package typescript @modelcontextprotocol/server-everything@2026.8.31 stdio",
+        "npx -y -p typescript @modelcontextprotocol/server-everything@2026.8.31 stdio",
         "/home/jane/.cache/uv/archive-v0/h3a45_mLIB4JJFjR9x2K/bin/assay serve",
         "python3.12 -m mcp_server_time --local-timezone Europe/Berlin",
         "docker run -i --rm -u 1000:1000 -p 8080:80 mcp/github:latest",
@@ -98,7 +98,7 @@ def test_secrets_are_hidden_however_they_are_given(words: list[str], masked: lis
         "uvx --from git+https://github.com/org/repo@v1.2.3 mcp-server-git",
         "docker run -i -u node --memory 512m -p127.0.0.1:80:80/tcp -p 53:53/udp i:1",
         f"docker run -i mcp/github:1.2@sha256:{HEX} --auth oauth --auth=bearer",
-        "npx --package=typescript npm:server@1.2.3 -port 8080 -path=/a -p 8080 -kube",
+        "npx -p typescript npm:server@1.2.3 -port 8080 -path=/a -p 8080 -kube",
         "uv run -p 3.12 server.py --key=/etc/key.pem --key ./key.pem -k ~/.ssh/key",
         "python -u C:\\server.py -u jane --login jane --user=jane -url http://h:80/",
         "server -bind=0.0.0.0:80 -e TOKEN -b main --skip-auth x a:b",
@@ -136,13 +136,14 @@ def test_the_secrets_of_a_url_are_hidden_and_the_names_of_its_query_are_shown(ur
     [
         ("npx -y server -p hunter2", "npx -y server -p [redacted]"),
         ("docker run -i image -u me:hunter2", "docker run -i image -u me:[redacted]"),
-        ("npx -p typescript server", "npx -p [redacted] server"),
+        ("npx -p typescript server -p hunter2", "npx -p typescript server -p [redacted]"),
+        ("server npx -p hunter2", "server npx -p [redacted]"),
         ("docker run -u node:node image", "docker run -u node:[redacted] image"),
         ("cmd /c TOKEN=hunter2 server", "cmd /c TOKEN=[redacted] server"),
     ],
 )
 def test_an_option_of_one_letter_means_the_same_in_every_program(command: str, masked: str) -> None:
-    """`-p` of npx is a package, and `-u` of docker is a user with a group; of other programs they are secrets."""
+    """But `-p` of npx itself is a package. `-u` of docker is a user with a group, which is hidden as well."""
     assert " ".join(masked_command(command.split())) == masked
 
 

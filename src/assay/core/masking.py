@@ -191,6 +191,9 @@ _ACCOUNTS: Final = frozenset({"-u", "--user", "-user", "--login", "-login", "--p
 _PASSWORDS: Final = frozenset({"-p", "-k"})
 """Options of one letter that many programs use for a password or a key."""
 
+_RUNNERS: Final = frozenset({"npx", "bunx", "pnpx"})
+"""Commands that run a package: their own ``-p`` names one."""
+
 _PORTS: Final = re.compile(
     r"(?:[\d.]+:|\[[\da-fA-F:.]+\]:)?\d{1,5}(?:-\d{1,5})?(?::\d{1,5}(?:-\d{1,5})?)?(?:/(?:tcp|udp|sctp))?"
     r"|\d(?:\.\d{1,2}){1,2}",
@@ -218,9 +221,13 @@ _WITHIN: Final = re.compile(r"""((?<!\S)--?[A-Za-z][\w-]*+[ \t]{1,4}+)("[^"]*+"|
 def masked_command(words: Iterable[str]) -> tuple[str, ...]:
     """Return a command and its arguments without secrets."""
     before, shown = "", []
+    runs_package = False
     for word in words:
+        is_package = runs_package and before == "-p"
         # As it is shown: masked again, the next word has the same word before it.
-        before = masked_argument(before, word)
+        before = _masked_word(word) if is_package else masked_argument(before, word)
+        # What follows the first plain word belongs to the server.
+        runs_package = (runs_package and (is_package or word.startswith("-"))) or (not shown and word in _RUNNERS)
         shown.append(before)
     return tuple(shown)
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from assay.base.json_values import obj
-from assay.base.meta import named_revision
+from assay.base.json_values import named_revision, obj
 from assay.base.verdict import Exchange, Party
 from assay.contracts.tool_contract import Contract
 from assay.contracts.tool_contracts import cursor_key
