@@ -80,7 +80,7 @@ def test_what_is_remembered_of_forms_is_bounded() -> None:
         good(talk.server(request(number, "elicitation/create", {"message": "?", "requestedSchema": large})))
     assert rules(talk.client(result(0, accepted(age="ten")))) == ["contract/unjudged"]
     assert rules(talk.client(result(49, accepted()))) == ["contract/elicitation"]
-    assert talk.conversation._state.own(Forms)._bytes <= 1 << 20
+    assert talk.conversation._state.own(Forms).size <= 1 << 20
 
 
 @rows(

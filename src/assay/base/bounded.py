@@ -74,3 +74,37 @@ class Shares:
             self._owned[owner] = left
         else:
             del self._owned[owner]
+
+
+class BoundedSizes(dict[_Key, _Value]):
+    """
+    A dict that forgets its oldest entries for one too many, or for entries that are too large all together.
+
+    Entries are added with `put` and removed with `take`, which count their sizes.
+    """
+
+    __slots__ = ("_sizes", "is_cut", "most", "most_size", "size")
+
+    def __init__(self, most: int, most_size: int) -> None:
+        super().__init__()
+        self.most = most
+        self.most_size = most_size
+        self.size = 0
+        """The size of all entries."""
+        self.is_cut = False
+        """Whether an entry was forgotten."""
+        self._sizes: dict[_Key, int] = {}
+
+    def put(self, key: _Key, value: _Value, size: int) -> None:
+        """Keep an entry. One that is kept already keeps its age, and one beyond the bound is forgotten at once."""
+        self.size += size - self._sizes.get(key, 0)
+        self._sizes[key] = size
+        self[key] = value
+        while len(self) > self.most or self.size > self.most_size:
+            self.is_cut = True
+            self.take(next(iter(self)))
+
+    def take(self, key: _Key) -> _Value | None:
+        """Remove and return an entry; None if there is none."""
+        self.size -= self._sizes.pop(key, 0)
+        return self.pop(key, None)

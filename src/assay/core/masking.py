@@ -220,7 +220,7 @@ _WITHIN: Final = re.compile(r"""((?<!\S)--?[A-Za-z][\w-]*+[ \t]{1,4}+)("[^"]*+"|
 
 def masked_command(words: Iterable[str]) -> tuple[str, ...]:
     """Return a command and its arguments without secrets."""
-    before, shown = "", []
+    before, shown = "", list[str]()
     runs_package = False
     for word in words:
         is_package = runs_package and before == "-p"

@@ -389,7 +389,7 @@ def test_the_oldest_skills_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
     # A newer entry is counted in place of the older one.
     good(talk.got(other, uri))
     assert rules(talk.read(uri, text("forged", uri))) == ["skills/verification"]
-    assert talk.conversation.tools.topics[skills.SkillDigests].count == 2
+    assert talk.conversation.tools.topics[skills.SkillDigests].size == 2
     # One with too many files is not remembered at all.
     monkeypatch.setattr(skills, "_MOST_KNOWN", 1)
     good(Skilled().listed().read(URI, text("other")))

@@ -5,7 +5,7 @@ A tool with wrong metadata still works as text, so it is never quarantined for t
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -70,10 +70,9 @@ def take_page(state: "State", exchange: Exchange, params: dict[str, Any], _: Rep
 def check_found(state: "State", exchange: Exchange, error: dict[str, Any], report: Report) -> None:
     """Report a server that does not find the page of one of its tools."""
     read, pages, code = exchange.beyond, state.known(AppPages), error["code"]
-    if not isinstance(read, PageRead) or pages is None or read.uri not in pages.known or leaves_out(state, APPS):
-        return
+    is_listed = isinstance(read, PageRead) and pages is not None and read.uri in pages.known
     # The codes for a resource that does not exist, of older revisions and of newer ones.
-    if code in {NO_RESOURCE, INVALID_PARAMS}:
+    if is_listed and code in {NO_RESOURCE, INVALID_PARAMS}:
         expected = "the page that tools/list names for a tool"
         report.add("apps/not-found", "/error/code", expected=expected, found=str(code))
 
@@ -123,7 +122,7 @@ def learn_pages(state: "State", exchange: Exchange, result: dict[str, Any], _: R
 def forget_pages(state: "State", note: Note) -> None:
     """Forget all pages: the server has reported that its tools have changed."""
     pages = state.known(AppPages)
-    if pages is not None and note.side.party is Party.SERVER and not leaves_out(state, APPS):
+    if pages is not None and note.side.party is Party.SERVER:
         pages.known.clear()
 
 
@@ -156,37 +155,29 @@ def _check_pages(state: "State", exchange: Exchange, listed: Any, rule: str, at:
 
 
 def _check_tool(meta: Any, at: str, rules: RevisionRules, report: Report) -> None:
-    if not isinstance(meta, dict) or not ("ui" in meta or FLAT_KEY in meta):
-        return
-    ui, flat = meta.get("ui"), meta.get(FLAT_KEY)
-    if "ui" in meta:
-        _check_definition("UiToolMeta", ui, f"{at}/ui", rules, report)
-    nested = obj(ui).get("resourceUri")
-    for where, uri in ((f"{at}/ui/resourceUri", nested), (f"{at}/{escaped(FLAT_KEY)}", flat)):
+    ui, flat = obj(meta).get("ui"), obj(meta).get(FLAT_KEY)
+    if "ui" in obj(meta):
+        rules.extension_definition(APPS, "UiToolMeta").check("apps/meta", ui, f"{at}/ui", report)
+    nested, flat_at = obj(ui).get("resourceUri"), f"{at}/{escaped(FLAT_KEY)}"
+    for where, uri in ((f"{at}/ui/resourceUri", nested), (flat_at, flat)):
         if isinstance(uri, str) and not uri.startswith(PAGE_SCHEME):
             expected = f"a URI that begins with {PAGE_SCHEME}"
             report.add("apps/resource-uri", where, expected=expected, found=shown(uri))
     # The official SDK sends both, so that older clients find the page.
-    if FLAT_KEY in meta and flat != nested:
-        report.add(
-            "apps/flat-key",
-            f"{at}/{escaped(FLAT_KEY)}",
-            expected="the page in _meta.ui.resourceUri" if nested is None else shown(nested),
-            found=f"the deprecated key {FLAT_KEY}" if nested is None else shown(flat),
-        )
+    if FLAT_KEY in obj(meta) and flat != nested:
+        expected, found = "the page in _meta.ui.resourceUri", f"the deprecated key {FLAT_KEY}"
+        if nested is not None:
+            expected, found = shown(nested), shown(flat)
+        report.add("apps/flat-key", flat_at, expected=expected, found=found)
 
 
 def _check_page(meta: Any, at: str, rules: RevisionRules, report: Report) -> None:
-    if not isinstance(meta, dict) or "ui" not in meta:
+    if "ui" not in obj(meta):
         return
-    _check_definition("UiResourceMeta", meta["ui"], f"{at}/ui", rules, report)
-    origins_by_use: Mapping[str, Any] = obj(obj(meta["ui"]).get("csp"))
+    rules.extension_definition(APPS, "UiResourceMeta").check("apps/meta", meta["ui"], f"{at}/ui", report)
+    origins_by_use = obj(obj(meta["ui"]).get("csp"))
     for name in _CSP:
         for number, origin in enumerate(items(origins_by_use.get(name))):
             if isinstance(origin, str) and _ADDS_DIRECTIVES.search(origin):
                 expected = "an origin without white space, semicolons, commas and quotes"
                 report.add("apps/csp", f"{at}/ui/csp/{name}/{number}", expected=expected, found=shown(origin))
-
-
-def _check_definition(name: str, value: Any, at: str, rules: RevisionRules, report: Report) -> None:
-    rules.extension_definition(APPS, name).check("apps/meta", value, at, report)

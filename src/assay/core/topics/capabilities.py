@@ -6,13 +6,14 @@ before there were modes. If the declarations of a party are unknown, nothing is 
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from assay.base.json_values import CAPABILITIES_KEY
+from assay.base.json_values import CAPABILITIES_KEY, obj
 from assay.base.verdict import Exchange, Party
 from assay.core.party_state import Side, has_capability, missing_capability
 from assay.core.topics.table import on
-from assay.core.topics.tasks import TASK_CAPABILITIES
+from assay.engine.pointers import escaped
 from assay.rules.report import Report
 from assay.spec.extensions import BY_IDENTIFIER
 from assay.spec.revisions import handshake
@@ -26,6 +27,13 @@ _CAPABILITIES: Final = {
     "roots/list": "roots",
 }
 """The capability of the client for each request of the server."""
+
+TASK_CAPABILITIES: Final = {
+    "tools/call": "tasks.requests.tools.call",
+    "sampling/createMessage": "tasks.requests.sampling.createMessage",
+    "elicitation/create": "tasks.requests.elicitation.create",
+}
+"""The capability of the receiver for each request that may run as a task (2025-11-25)."""
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 _TOOLS: Final = frozenset({"sampling.tools"})
@@ -82,6 +90,19 @@ def lacking(method: str, params: Mapping[str, Any], declared: Collection[str]) -
         yield from ((f"/params/{name}", "sampling.tools") for name in ("tools", "toolChoice") if name in params)
 
 
+def check_input_requests(requests: Any, at: str, declared: Collection[str], report: Report) -> None:
+    """Report *requests* for input, by their keys, that the client does not support."""
+    # A result may have a hundred thousand requests.
+    lacks = (
+        (f"{at}/{escaped(key)}{place}", path)
+        for key, request in obj(requests).items()
+        if isinstance(request, dict)
+        for place, path in lacking(str(request.get("method")), obj(request.get("params")), declared)
+    )
+    for place, path in islice(lacks, report.most):
+        report_lack(place, Party.CLIENT, path, report)
+
+
 def report_lack(at: str, party: Party, path: str, report: Report, found: str = "not declared") -> None:
     """Report that something needs the capability *path*, which *party* did not declare."""
     if handshake(str(report.revision)):
@@ -110,11 +131,10 @@ def check_features(state: "State", exchange: Exchange, params: dict[str, Any], r
     if declared is None or not _declares_modes(exchange):
         return
     # Whether the method itself may be used is judged for every method.
-    needed = lacking(exchange.method, params, declared_in(declared))
-    wanted = [(at, path) for at, path in needed if "." in path]
-    if "task" in params and exchange.method in TASK_CAPABILITIES:
-        wanted.append(("/params/task", TASK_CAPABILITIES[exchange.method]))
-    lacks = [(at, path) for at, path in wanted if not has_capability(declared, path)]
+    lacks = [each for each in lacking(exchange.method, params, declared_in(declared)) if "." in each[1]]
+    task = TASK_CAPABILITIES.get(exchange.method)
+    if "task" in params and task is not None and not has_capability(declared, task):
+        lacks.append(("/params/task", task))
     for at, path in lacks:
         report_lack(at, receiver.party, path, report)
     if not lacks:

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from assay.base.verdict import Exchange
+from assay.base.verdict import Exchange, Party
 from assay.core.party_state import has_capability
-from assay.core.topics.extensions import goes_beyond
+from assay.core.topics import extensions
+from assay.core.topics.capabilities import TASK_CAPABILITIES
 from assay.core.topics.table import on
-from assay.core.topics.tasks import TASK_CAPABILITIES
 from assay.rules.report import Report
+from assay.spec.extensions import SKILLS
 from assay.spec.methods import methods
 
 if TYPE_CHECKING:
@@ -50,17 +51,34 @@ _WITHDRAWN: Final[Mapping[int, str]] = {
 
 @on("error")
 def check_code(state: "State", exchange: Exchange, error: dict[str, Any], report: Report) -> None:
-    """Report an error whose code contradicts the request."""
+    """Report an error whose code contradicts the request, or that a server must not use."""
     code = error["code"]
     declared = state.sides[exchange.asker.other].capabilities
-    if code == NOT_FOUND:
+    if exchange.entry.extension is not None:
+        _check_of_extension(state, exchange, code, report)
+    elif code == NOT_FOUND:
         _check_not_found(state, exchange, declared or {}, report)
-        return
-    is_unknown = exchange.entry.result is None and declared is not None
     # With extensions that are unknown here, the other party may know the method.
-    if code == INVALID_PARAMS and is_unknown and not goes_beyond(state):
+    elif (
+        code == INVALID_PARAMS
+        and exchange.entry.result is None
+        and declared is not None
+        and not extensions.goes_beyond(state)
+    ):
         hint = "Answer with -32601 (method not found): the params of an unknown method cannot be judged."
-        report_code("-32601, because the method is unknown", "-32602", hint, report)
+        _report("-32601, because the method is unknown", "-32602", hint, report)
+    _check_reserved(exchange, code, report)
+
+
+def _check_of_extension(state: "State", exchange: Exchange, code: Any, report: Report) -> None:
+    """Report an error that answers a method of a known extension."""
+    extension = exchange.entry.extension
+    if code == NOT_FOUND and extensions.missing(state, exchange) is None:
+        if state.sides[Party.SERVER].capabilities is not None:
+            _report_not_implemented(exchange, f"extensions.{extension.identifier}", report)
+    elif code == NO_RESOURCE and extension is SKILLS and exchange.features.handshake:
+        # Without a handshake the code is withdrawn for every method.
+        _report("-32602 for an unknown URI", f"{code}", "Answer with -32602 (invalid params) and name the URI.", report)
 
 
 def _check_not_found(state: "State", exchange: Exchange, declared: Mapping[str, Any], report: Report) -> None:
@@ -71,16 +89,15 @@ def _check_not_found(state: "State", exchange: Exchange, declared: Mapping[str, 
         wrong_kind = tasks and contract is not None and not contract.runs(as_task=exchange.as_task)
         if ("tools" in declared or state.tools.known) and not wrong_kind:
             hint = "Answer with -32602 (invalid params) and name the tool."
-            report_code("-32602 for an unknown tool", "-32601", hint, report)
-        return
-    if exchange.method == "ping" and exchange.entry.result is not None:
+            _report("-32602 for an unknown tool", "-32601", hint, report)
+    elif exchange.method == "ping" and exchange.entry.result is not None:
         hint = "Answer every ping with an empty result."
-        report_code("an empty result, because ping needs no capability", "-32601", hint, report)
-        return
-    path = _declared_path(exchange, declared)
-    modes = _MODES.get(exchange.method, ()) if exchange.features.capability_modes else ()
-    if path is not None and all(has_capability(declared, mode) for mode in modes):
-        report_not_implemented(exchange, path, report)
+        _report("an empty result, because ping needs no capability", "-32601", hint, report)
+    else:
+        path = _declared_path(exchange, declared)
+        modes = _MODES.get(exchange.method, ()) if exchange.features.capability_modes else ()
+        if path is not None and all(has_capability(declared, mode) for mode in modes):
+            _report_not_implemented(exchange, path, report)
 
 
 def _declared_path(exchange: Exchange, declared: Mapping[str, Any]) -> str | None:
@@ -92,35 +109,26 @@ def _declared_path(exchange: Exchange, declared: Mapping[str, Any]) -> str | Non
     return needed[1]
 
 
-@on("error")
-def check_reserved(_: "State", exchange: Exchange, error: dict[str, Any], report: Report) -> None:
+def _check_reserved(exchange: Exchange, code: Any, report: Report) -> None:
     """
     Report a code that a server of 2026-07-28 must not use.
 
     A client sends `server/discover` to find out whether a server is of an older revision: such a server answers with a
     code of its own revision.
     """
-    code = error["code"]
     if exchange.features.handshake or exchange.method == "server/discover":
         return
     if code in _WITHDRAWN or (code not in _DEFINED and -32099 <= code <= -32020):
         found = f"{code:.0f}, {'which is withdrawn' if code in _WITHDRAWN else 'which is reserved'}"
         hint = _WITHDRAWN.get(code, "Use a code outside -32768 to -32000 for an error of your own.")
-        report_code(f"a code that servers may use in {exchange.revision}", found, hint, report)
+        _report(f"a code that servers may use in {exchange.revision}", found, hint, report)
 
 
-def report_not_implemented(exchange: Exchange, path: str, report: Report) -> None:
+def _report_not_implemented(exchange: Exchange, path: str, report: Report) -> None:
     """Report -32601 to a method that the declared capability *path* promises."""
     hint = f"Implement {exchange.method}, or do not declare {path}."
-    report_code(f"a response to {exchange.method}, because {path} was declared", "-32601", hint, report)
+    _report(f"a response to {exchange.method}, because {path} was declared", "-32601", hint, report)
 
 
-def report_no_resource(code: int, report: Report) -> None:
-    """Report a *code* for a missing resource, where only -32602 may be used."""
-    hint = "Answer with -32602 (invalid params) and name the URI."
-    report_code("-32602 for an unknown URI", f"{code}", hint, report)
-
-
-def report_code(expected: str, found: str, hint: str, report: Report) -> None:
-    """Report a wrong code of an error."""
+def _report(expected: str, found: str, hint: str, report: Report) -> None:
     report.add("protocol/error-code", "/error/code", expected=expected, found=found, hint=hint)

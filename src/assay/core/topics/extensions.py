@@ -32,6 +32,9 @@ _RESERVED: Final = frozenset({"modelcontextprotocol", "mcp"})
 
 _REVISION: Final = "revision"
 
+_SETTINGS: Final = {"resources/directory/read": "directoryRead"}
+"""The setting of its extension that a method needs."""
+
 _CAPABILITIES_AT: Final = f"/params/_meta/{escaped(CAPABILITIES_KEY)}"
 
 _MOST: Final = 64
@@ -49,10 +52,14 @@ _MOST_REPORTED: Final = 1000
 """Reports that are remembered. A peer that makes up more names than that gets a report for each of them."""
 
 
+_ANYTHING: Final = ""
+"""Stands for an unknown extension, or an experimental capability, among those that are beyond what is known here."""
+
+
 class RequestExtensions:
     """The extensions that requests without a handshake declared in one conversation."""
 
-    __slots__ = ("goes_beyond", "left_out", "plain")
+    __slots__ = ("beyond", "plain")
 
     def __init__(self, _: "State") -> None:
         self.plain: Any = None
@@ -61,39 +68,34 @@ class RequestExtensions:
 
     def forget_client(self) -> None:
         """Forget what the requests of a client declared: the next ones come from another."""
-        self.goes_beyond = False
-        """Whether a request declared something unknown, which the server may then use."""
-        self.left_out: frozenset[str] = frozenset()
-        """The known extensions that a request declared in an unknown revision."""
+        self.beyond: frozenset[str] = frozenset()
+        """What requests declared beyond what is known here, which the server may then use."""
 
 
 class ServerExtensions:
     """What one server declared to any client, and what was reported of it."""
 
-    __slots__ = ("goes_beyond", "left_out", "reported")
+    __slots__ = ("beyond", "reported")
 
     def __init__(self, _: Limits) -> None:
         self.reported: set[tuple[str, str, str]] = set()
         """The reports that are not repeated: rule, place, and what was found."""
-        self.goes_beyond = False
-        """Whether the server declared something unknown to any client: it may declare less to another."""
-        self.left_out: frozenset[str] = frozenset()
-        """The known extensions that the server declared in an unknown revision."""
+        self.beyond: frozenset[str] = frozenset()
+        """What it declared beyond what is known here: it may declare less to another client."""
 
 
 # ── what was declared ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def is_beyond(capabilities: Mapping[str, Any] | None) -> bool:
-    """Return whether a party declares an unknown extension or an experimental capability, which may do anything."""
+def _beyond(capabilities: Mapping[str, Any] | None) -> frozenset[str]:
+    """Return the known extensions that a party declares in an unknown revision, and `_ANYTHING` for all the others."""
     if not capabilities:
-        return False
-    declared = capabilities.get(EXTENSIONS)
-    unknown = isinstance(declared, dict) and (
-        not BY_IDENTIFIER.keys() >= declared.keys()
-        or any(has_revision(capabilities, BY_IDENTIFIER[each]) for each in declared)
-    )
-    return unknown or bool(capabilities.get(EXPERIMENTAL))
+        return frozenset()
+    declared = obj(capabilities.get(EXTENSIONS))
+    found = {name for name, each in BY_IDENTIFIER.items() if name in declared and has_revision(capabilities, each)}
+    if not BY_IDENTIFIER.keys() >= declared.keys() or capabilities.get(EXPERIMENTAL):
+        found.add(_ANYTHING)
+    return frozenset(found)
 
 
 def has_revision(capabilities: Mapping[str, Any] | None, extension: Extension) -> bool:
@@ -104,11 +106,6 @@ def has_revision(capabilities: Mapping[str, Any] | None, extension: Extension) -
     first revision. That is the one which our definitions have.
     """
     return _REVISION in settings_of(capabilities, extension.identifier)
-
-
-def declares(capabilities: Mapping[str, Any] | None, identifier: str) -> bool | None:
-    """Return whether a party declares the extension *identifier*; None while its capabilities are unknown."""
-    return None if capabilities is None else identifier in obj(capabilities.get(EXTENSIONS))
 
 
 def settings_of(capabilities: Mapping[str, Any] | None, identifier: str) -> Mapping[str, Any]:
@@ -123,11 +120,8 @@ def declared_by(message: Mapping[str, Any]) -> dict[str, Any]:
 
 def goes_beyond(state: "State", capabilities: Mapping[str, Any] | None = None) -> bool:
     """Return whether either party, or the *capabilities* of a request, declared something unknown."""
-    server = state.known(ServerExtensions)
-    if state.own(RequestExtensions).goes_beyond or (server is not None and server.goes_beyond):
-        return True
-    declared = (side.capabilities for side in state.sides.values())
-    return any(is_beyond(each) for each in (*declared, capabilities))
+    declared = (*(side.capabilities for side in state.sides.values()), capabilities)
+    return bool(_kept(state)) or any(_beyond(each) for each in declared)
 
 
 def leaves_out(state: "State", extension: Extension, capabilities: Mapping[str, Any] | None = None) -> bool:
@@ -136,13 +130,28 @@ def leaves_out(state: "State", extension: Extension, capabilities: Mapping[str, 
 
     Either party may have declared that, or the *capabilities* of a request.
     """
+    declared = (*(side.capabilities for side in state.sides.values()), capabilities)
+    return extension.identifier in _kept(state) or any(has_revision(each, extension) for each in declared)
+
+
+def _kept(state: "State") -> frozenset[str]:
+    """Return what requests of this client, or the server to any client, declared beyond what is known here."""
     server = state.known(ServerExtensions)
-    if extension.identifier in state.own(RequestExtensions).left_out:
-        return True
-    if server is not None and extension.identifier in server.left_out:
-        return True
-    declared = (side.capabilities for side in state.sides.values())
-    return any(has_revision(each, extension) for each in (*declared, capabilities))
+    requests = state.own(RequestExtensions).beyond
+    return requests if server is None else requests | server.beyond
+
+
+def missing(state: "State", exchange: Exchange) -> str | None:
+    """Return the capability for a request of an extension that the server certainly lacks; None without one."""
+    server, identifier = state.sides[Party.SERVER].capabilities, exchange.entry.extension.identifier
+    if server is None:
+        return None
+    if identifier not in obj(server.get(EXTENSIONS)):
+        return f"extensions.{identifier}"
+    needed = _SETTINGS.get(exchange.method)
+    if needed is None or settings_of(server, identifier).get(needed) is True:
+        return None
+    return f"extensions.{identifier}.{needed}"
 
 
 def rule_beyond(state: "State", rules: RevisionRules, party: Party, message: dict[str, Any]) -> str | None:
@@ -192,31 +201,25 @@ def take_declared(state: "State", exchange: Exchange, params: dict[str, Any], re
 @on("request", *{each.name for extension in OFFICIAL for each in extension.methods})
 def check_server(state: "State", exchange: Exchange, _: dict[str, Any], report: Report) -> None:
     """Report a request of an extension that the server certainly does not have."""
-    extension: Extension | None = exchange.entry.extension
-    if extension is None:
-        return
-    if declares(state.sides[Party.SERVER].capabilities, extension.identifier) is False:
-        report_lack("/method", Party.SERVER, f"extensions.{extension.identifier}", report)
+    path = missing(state, exchange) if exchange.entry.extension is not None else None
+    if path is not None:
+        report_lack("/method", Party.SERVER, path, report)
 
 
 def take(
     state: "State", party: Party, capabilities: Mapping[str, Any], at: str, rules: RevisionRules, report: Report
 ) -> None:
     """Keep what *party* declares, and report what is wrong with it; *at* is the pointer to its *capabilities*."""
-    found = report.apart()
-    _check(party, capabilities, at, rules, found)
-    report.join(found)
-    beyond = is_beyond(capabilities)
-    left_out = {each.identifier for each in OFFICIAL if has_revision(capabilities, each)} if beyond else ()
+    before = len(report.found)
+    _check(party, capabilities, at, rules, report)
+    beyond = _beyond(capabilities)
     if party is Party.SERVER and beyond:
         server = state.shared(ServerExtensions)
-        server.goes_beyond = True
-        server.left_out = server.left_out.union(left_out)
-    if not rules.features.handshake and party is Party.CLIENT:
+        server.beyond |= beyond
+    if party is Party.CLIENT and not rules.features.handshake:
         requests = state.own(RequestExtensions)
-        requests.goes_beyond = requests.goes_beyond or beyond
-        requests.left_out = requests.left_out.union(left_out)
-        if not found.found:
+        requests.beyond |= beyond
+        if len(report.found) == before:
             requests.plain = capabilities.get(EXTENSIONS)
 
 
@@ -229,8 +232,8 @@ def _check(party: Party, capabilities: Mapping[str, Any], at: str, rules: Revisi
         # A server that declares tasks as the revision before had them.
         expected = f'"{TASKS.identifier}" in {EXTENSIONS}'
         report.add("tasks/legacy", f"{at}/{TASKS.name}", expected=expected, found="the capability tasks")
-    judged = declares(capabilities, SKILLS.identifier) and not has_revision(capabilities, SKILLS)
-    if judged and "resources" not in capabilities:
+    skills = SKILLS.identifier in obj(capabilities.get(EXTENSIONS)) and not has_revision(capabilities, SKILLS)
+    if skills and "resources" not in capabilities:
         # The files of skills are resources.
         report.add("skills/resources", at, expected="the capability resources", found="skills alone")
 

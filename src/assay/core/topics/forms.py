@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from assay.base.bounded import BoundedSizes
 from assay.base.json_values import obj
 from assay.base.verdict import Exchange
 from assay.contracts.store import patterns
@@ -32,38 +33,19 @@ _MOST: Final = 1000
 """The most bytes, and the most forms, that wait for an answer in one conversation."""
 
 
-class Forms:
-    """The forms of one conversation whose answer is awaited, oldest first."""
-
-    __slots__ = ("_bytes", "_open", "is_cut")
+class Forms(BoundedSizes[Exchange, bytes]):
+    """The forms of one conversation whose answer is awaited, as text; empty for one that is too large to keep."""
 
     def __init__(self, _: "State") -> None:
-        self._open: dict[Exchange, bytes] = {}
-        """The text of each form; empty for one that is too large to keep."""
-        self._bytes = 0
-        self.is_cut = False
-        """Whether a form was forgotten before its answer came."""
-
-    def add(self, exchange: Exchange, text: bytes) -> None:
-        """Keep the form of a request."""
-        self._open[exchange] = text
-        self._bytes += len(text)
-        while self._bytes > _MOST_BYTES or len(self._open) > _MOST:
-            self.is_cut = True
-            self.pop(next(iter(self._open)))
-
-    def pop(self, exchange: Exchange) -> bytes | None:
-        """Forget and return the form of a request; None if it is not known."""
-        text = self._open.pop(exchange, None)
-        self._bytes -= len(text or b"")
-        return text
+        super().__init__(_MOST, _MOST_BYTES)
 
 
 @on("request", "elicitation/create")
 def take_form(state: "State", exchange: Exchange, params: dict[str, Any], _: Report) -> None:
     """Keep the form that a request asks the user to fill in."""
     if has_form(params):
-        state.own(Forms).add(exchange, form_of(params) or b"")
+        text = form_of(params) or b""
+        state.own(Forms).put(exchange, text, len(text))
 
 
 @on("result", "elicitation/create")
@@ -78,7 +60,7 @@ def check_answer(state: "State", exchange: Exchange | None, result: dict[str, An
     if exchange is None:
         return
     forms = state.own(Forms)
-    text = forms.pop(exchange)
+    text = forms.take(exchange)
     if not text and (text is not None or forms.is_cut) and has_content(result):
         forgotten("a form", "/result/content", report)
     if text:

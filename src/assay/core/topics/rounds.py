@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from assay.base.json_values import Id, obj
-from assay.base.verdict import Exchange, Party
+from assay.base.verdict import Exchange
 from assay.core.render import shown_id
-from assay.core.topics.capabilities import lacking, report_lack
+from assay.core.topics.capabilities import check_input_requests
 from assay.core.topics.inputs import AskedInput, check_responses, kept
 from assay.core.topics.results import report_roots
 from assay.core.topics.table import on
@@ -258,17 +258,8 @@ def check_request_for_input(_: "State", exchange: Exchange, result: dict[str, An
         expected = "inputRequests, requestState or both"
         report.add("protocol/input-required", "/result", expected=expected, found="neither")
         return
-    if exchange.declared is None:
-        return
-    # A result may have a hundred thousand requests.
-    lacks = (
-        (f"/result/inputRequests/{escaped(key)}{at}", path)
-        for key, request in obj(result.get("inputRequests")).items()
-        if isinstance(request, dict)
-        for at, path in lacking(str(request.get("method")), obj(request.get("params")), exchange.declared)
-    )
-    for at, path in islice(lacks, report.most):
-        report_lack(at, Party.CLIENT, path, report)
+    if exchange.declared is not None:
+        check_input_requests(result.get("inputRequests"), "/result/inputRequests", exchange.declared, report)
 
 
 # ── what a repeated request must agree in ────────────────────────────────────────────────────────────────────────────

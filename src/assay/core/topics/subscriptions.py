@@ -4,11 +4,11 @@ Subscriptions of 2026-07-28: the notifications that each one asked for, and thos
 A subscription that was forgotten, or opened in an unknown part of the conversation, is not judged.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from assay.base.json_values import SUBSCRIPTION_KEY, Id, ident, items, obj
+from assay.base.json_values import SUBSCRIPTION_KEY, Id, ident, items, obj, text
 from assay.base.verdict import Exchange, Party
 from assay.core.render import shown_id
 from assay.core.topics.table import Note, on
@@ -40,9 +40,6 @@ _LISTED: Final[Mapping[str, tuple[str, str]]] = {
 
 JUDGED: Final = frozenset({*_KINDS, ACKNOWLEDGED})
 
-_UNKNOWN: Final = {**dict.fromkeys(_KINDS.values(), True), **dict.fromkeys(_LISTED)}
-"""The filter of an invalid request that is forwarded: a server may read it as anything."""
-
 _AT: Final = f"/params/_meta/{escaped(SUBSCRIPTION_KEY)}"
 
 _ENDED: Final = "Repeat the id of the subscriptions/listen request that the answer ends."
@@ -60,50 +57,54 @@ _MOST_COMPARED: Final = 200_000
 _LONGEST: Final = 4096
 
 
-class _Subscription:
-    """The filter of one subscription."""
+class Subscription:
+    """One subscription: what it may get notifications about."""
 
-    __slots__ = ("acknowledged", "exchange", "flags", "tasks", "uris")
+    __slots__ = ("acknowledged", "exchange", "flags", "listed")
 
-    def __init__(self, exchange: Exchange, wanted: Mapping[str, Any]) -> None:
+    def __init__(self, exchange: Exchange, wanted: Any) -> None:
+        """*wanted* is the filter of the request; a server may read an invalid one, which is forwarded, as anything."""
         self.exchange = exchange
         self.acknowledged = False
-        self.flags = frozenset(kind for kind in _KINDS.values() if kind not in _LISTED and wanted.get(kind))
-        listed = wanted.get(_URIS, [])
-        plain = isinstance(listed, list) and _are_few(listed) and all(map(_is_plain, listed))
-        self.uris: frozenset[str] | None = frozenset(map(_normal, listed)) if plain else None
-        """None if the resources are unknown."""
-        tasks = wanted.get(_TASK_IDS, [])
-        self.tasks: frozenset[str] | None = frozenset(tasks) if isinstance(tasks, list) and _are_few(tasks) else None
-        """The ids of tasks: those that were asked for, later those that the server agreed to. None if unknown."""
+        self.flags = frozenset(kind for kind in _KINDS.values() if not isinstance(wanted, dict) or wanted.get(kind))
+        """The kinds that were asked for."""
+        self.listed: dict[str, frozenset[str] | None] = dict.fromkeys(_LISTED)
+        """The resources and the tasks: those asked for, later only tasks that the server agreed to. None: unknown."""
+        if isinstance(wanted, dict):
+            uris, tasks = wanted.get(_URIS, []), wanted.get(_TASK_IDS, [])
+            if _are_few(uris) and all(map(_is_plain, uris)):
+                self.listed[_URIS] = frozenset(map(_normal, uris))
+            if _are_few(tasks):
+                self.listed[_TASK_IDS] = frozenset(tasks)
 
     @property
     def characters(self) -> int:
         """The number of characters of its URIs and ids."""
-        return sum(map(len, self.uris or ())) + sum(map(len, self.tasks or ()))
+        return sum(len(name) for known in self.listed.values() for name in known or ())
 
-    def wants(self, kind: str, uri: Any = None) -> bool:
+    def wants(self, kind: str, about: Any = None) -> bool:
         """
-        Return whether it asked for notifications of *kind*, or may have; about *uri*, for notifications about a
-        resource or a task.
+        Return whether it asked for notifications of *kind*, or may have.
+
+        If the kind lists resources or tasks, the notification is *about* one of them.
         """
-        if kind == _TASK_IDS:
-            return self.tasks is None or not isinstance(uri, str) or uri in self.tasks
-        if kind != _URIS:
+        if kind not in self.listed:
             return kind in self.flags
-        if self.uris is None or not isinstance(uri, str) or len(uri) > _LONGEST:
+        known = self.listed[kind]
+        if known is None or not isinstance(about, str):
             return True
-        updated = _normal(uri)
-        return updated in self.uris or any(_is_below(updated, each) for each in self.uris)
+        if kind == _TASK_IDS:
+            return about in known
+        updated = _normal(about) if len(about) <= _LONGEST else None
+        return updated is None or updated in known or any(_is_below(updated, each) for each in known)
 
-    def wants_all(self, kind: str, uris: list[Any]) -> bool:
-        """Return the same for each of *uris*, up to the limit of comparisons."""
-        left, asked = _MOST_COMPARED, self.uris or frozenset()
-        for uri in uris:
-            if not self.wants(kind, uri):
+    def wants_all(self, kind: str, about: list[Any]) -> bool:
+        """Return the same for all that a notification is *about*, up to the limit of comparisons."""
+        left, asked = _MOST_COMPARED, self.listed[_URIS] or frozenset()
+        for each in about:
+            if not self.wants(kind, each):
                 return False
-            text = uri if isinstance(uri, str) else ""
-            left -= len(text) + (1 if text in asked else 1 + len(asked))
+            left -= len(text(each)) + (1 if text(each) in asked else 1 + len(asked))
             if left < 0:
                 break
         return True
@@ -115,7 +116,7 @@ class Subscriptions:
     __slots__ = ("_characters", "_complete", "_known")
 
     def __init__(self, state: "State") -> None:
-        self._known: dict[Id, _Subscription] = {}
+        self._known: dict[Id, Subscription] = {}
         self._characters = 0
         self._complete = state.whole
         """Whether every subscription is known."""
@@ -123,9 +124,9 @@ class Subscriptions:
     def add(self, exchange: Exchange, wanted: Any) -> None:
         """Remember the filter of a request to listen."""
         self._forget(exchange.id)
-        made = _Subscription(exchange, wanted if isinstance(wanted, dict) else _UNKNOWN)
+        made = Subscription(exchange, wanted)
         if self._characters + made.characters > _MOST_CHARACTERS:
-            made.uris = made.tasks = None
+            made.listed = dict.fromkeys(_LISTED)
         self._known[exchange.id] = made
         self._characters += made.characters
         if len(self._known) > _MOST:
@@ -144,7 +145,7 @@ class Subscriptions:
         gone = self._known.pop(number, None)
         self._characters -= gone.characters if gone is not None else 0
 
-    def of(self, message: Mapping[str, Any]) -> _Subscription | None:
+    def of(self, message: Mapping[str, Any]) -> Subscription | None:
         """Return the subscription that a notification names; None if it is not known."""
         number = _subscription_id(message)
         return self._known.get(number) if number is not None else None
@@ -152,16 +153,16 @@ class Subscriptions:
     @property
     def is_complete(self) -> bool:
         """Whether a subscription that is not known was never opened."""
-        return self._complete or any(each.exchange.alone for each in self._open())
+        alone = (each.exchange.alone for each in self._known.values() if each.exchange.state == "open")
+        return self._complete or any(alone)
 
-    def _open(self) -> Iterator[_Subscription]:
-        return (each for each in self._known.values() if each.exchange.state == "open")
-
-    def agreed(self, known: _Subscription, tasks: list[Any]) -> None:
-        """Note to which tasks of a subscription the server agreed."""
-        if known.tasks is not None:
+    def acknowledge(self, known: Subscription, agreed: Any) -> None:
+        """Note what the server agreed to: nothing about other tasks is judged if that is unknown."""
+        known.acknowledged = True
+        asked, tasks = known.listed[_TASK_IDS], agreed.get(_TASK_IDS, []) if isinstance(agreed, dict) else None
+        if asked is not None and isinstance(tasks, list):
             self._characters -= known.characters
-            known.tasks = known.tasks.intersection(each for each in tasks if isinstance(each, str))
+            known.listed[_TASK_IDS] = asked.intersection(each for each in tasks if isinstance(each, str))
             self._characters += known.characters
 
 
@@ -191,7 +192,7 @@ def check_notification(state: "State", note: Note, report: Report) -> None:
         _check_wanted(known, note, report)
 
 
-def _check_wanted(known: _Subscription, note: Note, report: Report) -> None:
+def _check_wanted(known: Subscription, note: Note, report: Report) -> None:
     if note.method == ACKNOWLEDGED:
         agreed = obj(note.params.get("notifications"))
         # Kinds of extensions are not judged.
@@ -215,13 +216,8 @@ def note_acknowledgement(state: "State", note: Note) -> None:
     """Keep what the server agreed to."""
     subscriptions = state.own(Subscriptions)
     known = subscriptions.of(note.params)
-    if known is None:
-        return
-    known.acknowledged = True
-    given = note.params.get("notifications")
-    tasks = given.get(_TASK_IDS, []) if isinstance(given, dict) else None
-    if isinstance(tasks, list):
-        subscriptions.agreed(known, tasks)
+    if known is not None:
+        subscriptions.acknowledge(known, note.params.get("notifications"))
 
 
 @on("result", LISTEN)
@@ -258,9 +254,11 @@ def _is_plain(uri: str) -> bool:
     return "*" not in uri and "{" not in uri and "%7b" not in uri.lower()
 
 
-def _are_few(uris: list[Any]) -> bool:
-    """Return whether these are URIs that can be remembered: very many of them would take seconds."""
-    return all(isinstance(each, str) for each in uris) and sum(map(len, uris)) <= _MOST_CHARACTERS
+def _are_few(names: Any) -> bool:
+    """Return whether these are URIs or ids that can be remembered: very many of them would take seconds."""
+    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+        return False
+    return sum(map(len, names)) <= _MOST_CHARACTERS
 
 
 def _normal(uri: str) -> str:
