@@ -7,7 +7,7 @@ formats that it does not know.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 Schema = dict[str, Any] | bool
@@ -77,6 +77,14 @@ DRAFT_2020_12 = Draft(
     anchors=frozenset({"$anchor", "$dynamicAnchor"}),
     lone_reference=False,
 )
+
+ANY_DRAFT = replace(
+    DRAFT_2020_12,
+    name="any draft",
+    one=_ONE_2019,
+    many=_MANY_4 | DRAFT_2020_12.many,
+)
+"""Every keyword that holds schemas in some draft, for walks that the choice of a draft must not change."""
 
 # The engine accepts either scheme and an empty fragment. The same is accepted here, so that both use the same draft.
 _BY_NAME = {
@@ -150,22 +158,19 @@ def _is_older(schema: dict[str, Any]) -> bool:
         # Before 2019-09 the keywords beside a reference are ignored.
         if "$ref" in one and not one.keys() <= {"$ref", "$schema", "title", "description", "$comment", "$defs"}:
             return True
-        waiting.extend(inner for _, _, inner in subschemas(one, DRAFT_2019_09) if isinstance(inner, dict))
+        waiting.extend(inner for _, _, inner in subschemas(one) if isinstance(inner, dict))
     return False
 
 
-def subschemas(schema: dict[str, Any], draft: Draft) -> Iterator[tuple[str, str | int | None, Any]]:
+def subschemas(schema: dict[str, Any], draft: Draft = ANY_DRAFT) -> Iterator[tuple[str, str | int | None, Any]]:
     """
     Yield every place in *schema* where *draft* expects a schema: keyword, name or number under it, and the value.
 
     The value may be something else than a schema. Nothing inside `const`, `enum`, `default` or `examples` is yielded.
     """
     for keyword, value in schema.items():
-        if isinstance(value, list):
-            if keyword in draft.many:
-                yield from ((keyword, number, one) for number, one in enumerate(value))
-            elif keyword in draft.one:
-                yield keyword, None, value
+        if isinstance(value, list) and keyword in draft.many:
+            yield from ((keyword, number, one) for number, one in enumerate(value))
         elif keyword in draft.one:
             yield keyword, None, value
         elif keyword in draft.named and isinstance(value, dict):
