@@ -7,8 +7,8 @@ from engine_schemas import DRAFT_4, DRAFT_7, DRAFT_2019, FILTER, JSON_VALUE, MET
 
 from assay.engine import admission
 from assay.engine.admission import SchemaLimits, SchemaRefusal, admit, compile_untrusted
-from assay.engine.backtracking import Backtracking
 from assay.engine.compiled import Compiled
+from assay.engine.patterns import Backtracking
 from kit.rows import rows
 
 UNEVALUATED = {"unevaluatedProperties": False}

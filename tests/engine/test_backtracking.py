@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from assay.engine.admission import compile_untrusted
-from assay.engine.backtracking import Backtracking
 from assay.engine.budget import STEPS, Budget
 from assay.engine.compiled import Compiled
+from assay.engine.patterns import Backtracking
 from kit.rows import rows
 
 DECIMAL = r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$"

@@ -6,22 +6,22 @@ neither. No I/O; nothing is fetched.
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping
-from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, TypeVar
 
 import jsonschema_rs
 import orjson
 
-from assay.engine.backtracking import Backtracking
 from assay.engine.compiled import PATTERN_SIZE, Compiled, Options, options
-from assay.engine.cost import Measure, check_cost
+from assay.engine.cost import Work, width_of
 from assay.engine.drafts import DRAFT_4, DRAFT_7
 from assay.engine.fault import SchemaLimits, SchemaRefusal
-from assay.engine.milder import Regex, left_out, regexes, without
-from assay.engine.patterns import found_pattern, may_step_back, strictly
+from assay.engine.patterns import Backtracking, found_pattern, may_step_back, strictly
 from assay.engine.pointers import escaped
-from assay.engine.schema_index import SchemaIndex, outlined
+from assay.engine.schema_index import SchemaIndex, indexed
+from assay.engine.supported_part import Regex, regexes, remote_references, supported_part
 from assay.engine.wording import allowed, found_at, name
 
 __all__ = ["SchemaLimits", "SchemaRefusal", "admit", "compile_untrusted", "too_long"]
@@ -29,10 +29,10 @@ __all__ = ["SchemaLimits", "SchemaRefusal", "admit", "compile_untrusted", "too_l
 
 def admit(schema: Any, limits: SchemaLimits = SchemaLimits()) -> SchemaRefusal | None:  # noqa: B008 - it is frozen
     """Return why *schema* must not be compiled, or None. `compile_untrusted` checks patterns and the metaschema."""
-    surveyed = _surveyed(schema, limits)
-    if isinstance(surveyed, SchemaRefusal):
-        return surveyed
-    return next(iter(left_out(surveyed.outline)), None)
+    admitted = _admitted(schema, limits)
+    if isinstance(admitted, SchemaRefusal):
+        return admitted
+    return next(iter(remote_references(admitted.index)), None)
 
 
 def compile_untrusted(
@@ -73,81 +73,72 @@ def _of_an_older_draft(schema: Any, formats: bool, limits: SchemaLimits) -> Comp
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class _Admitted:
+    """A schema that can be compiled: its places and its width."""
+
+    index: SchemaIndex
+    width: int
+
+
 def _usable(schema: Any, formats: bool, partly: bool, limits: SchemaLimits) -> Compiled | SchemaRefusal:
-    surveyed = _surveyed(schema, limits)
-    if isinstance(surveyed, SchemaRefusal):
-        return surveyed
-    foreign = left_out(surveyed.outline)
-    if not foreign:
+    admitted = _admitted(schema, limits)
+    if isinstance(admitted, SchemaRefusal):
+        return admitted
+    remote = remote_references(admitted.index)
+    if not remote:
         # Nearly every schema takes only this path.
-        usable = _compiled(surveyed, options(formats=formats, pattern_size=surveyed.pattern_size(limits)))
+        each = _room_for_each(admitted.index, limits)
+        usable = _compiled(admitted, options(formats=formats, pattern_size=each))
         if not isinstance(usable, SchemaRefusal) or usable.rule != "contract/pattern":
             return usable
     elif not partly:
-        return foreign[0]
-    return _sorted_out(surveyed, foreign, formats, partly, limits)
-
-
-class _Survey(NamedTuple):
-    """The places of a schema, and its cost."""
-
-    outline: SchemaIndex
-    measure: Measure
-
-    def pattern_size(self, limits: SchemaLimits) -> int:
-        """Return the bytes that each compiled regular expression may take."""
-        return min(PATTERN_SIZE, limits.patterns // max(1, sum(1 for _ in regexes(self.outline))))
+        return remote[0]
+    return _sorted_out(admitted, remote, formats, partly, limits)
 
 
 def _sorted_out(
-    surveyed: _Survey, foreign: list[SchemaRefusal], formats: bool, partly: bool, limits: SchemaLimits
+    admitted: _Admitted, remote: list[SchemaRefusal], formats: bool, partly: bool, limits: SchemaLimits
 ) -> Compiled | SchemaRefusal:
     """Return a schema with patterns that are not linear or not valid, or with references to other documents."""
-    outline = surveyed.outline
-    patterns = _Patterns(outline, surveyed.pattern_size(limits), limits)
-    useless = {text for text, kind in patterns.kinds.items() if kind is None}
-    refused = foreign + [_no_pattern(regex) for regex in regexes(outline) if regex.text in useless]
+    index = admitted.index
+    patterns = _Patterns(index, limits)
+    refused = remote + [_no_pattern(regex) for regex in regexes(index) if regex.text in patterns.useless]
     if refused and not partly:
         return refused[0]
-    stepping = patterns.stepping()
-    settings = patterns.settings(formats=formats, backtracking=bool(stepping))
+
+    document = index.document
+
+    def compiled_without(left_out: Collection[str], settings: Options) -> Compiled | SchemaRefusal:
+        # Indexed again: this may be called much later, and keeping the index until then takes more memory.
+        places = indexed(document, limits.subschemas)
+        if isinstance(places, SchemaRefusal):
+            return places
+        schema = supported_part(places, left_out, patterns.instead)
+        if schema is None:
+            expected = "a schema that does not depend on its unusable parts"
+            return SchemaRefusal("contract/schema-cost", "", expected, "a reference into one of them")
+        rest = _admitted(schema, limits)
+        return rest if isinstance(rest, SchemaRefusal) else _compiled(rest, settings)
+
+    settings = patterns.settings(formats=formats, backtracking=bool(patterns.stepping))
     if refused or patterns.instead:
-        usable = _less(outline, _Less(useless, patterns.instead, settings, limits))
+        usable = compiled_without(patterns.useless, settings)
     else:
-        usable = _compiled(surveyed, settings)
+        usable = _compiled(admitted, settings)
     if not isinstance(usable, SchemaRefusal):
         usable.left_out = tuple(refused)
-        if stepping:
+        if patterns.stepping:
             # Compiled only when a text cannot be decided: most texts can.
-            less = _Less({*useless, *stepping}, patterns.instead, patterns.settings(formats=formats), limits)
-            document = outline.document
-            usable.steps_back(list(stepping.values()), lambda: _again(document, less))
+            linear = patterns.settings(formats=formats)
+            less = cache(lambda: compiled_without(patterns.useless | patterns.stepping.keys(), linear))
+            usable.steps_back([*patterns.stepping.values()], less)
     return usable
 
 
-class _Less(NamedTuple):
-    """What is left out of a schema, which patterns are replaced, and how the rest is compiled."""
-
-    patterns: Collection[str]
-    instead: Mapping[str, str]
-    settings: Options
-    limits: SchemaLimits
-
-
-def _less(outline: SchemaIndex, less: _Less) -> Compiled | SchemaRefusal:
-    """Return the schema without what is left out, compiled."""
-    schema = without(outline, less.patterns, less.instead)
-    if schema is None:
-        expected = "a schema that does not depend on its unusable parts"
-        return SchemaRefusal("contract/schema-cost", "", expected, "a reference into one of them")
-    surveyed = _surveyed(schema, less.limits)
-    return surveyed if isinstance(surveyed, SchemaRefusal) else _compiled(surveyed, less.settings)
-
-
-def _again(schema: Any, less: _Less) -> Compiled | SchemaRefusal:
-    """Return the same for a schema that was admitted before. Its index is built again: keeping it takes more memory."""
-    surveyed = _surveyed(schema, less.limits)
-    return surveyed if isinstance(surveyed, SchemaRefusal) else _less(surveyed.outline, less)
+def _room_for_each(index: SchemaIndex, limits: SchemaLimits) -> int:
+    """Return the bytes that each compiled regular expression may take if all take the same."""
+    return min(PATTERN_SIZE, limits.patterns // max(1, sum(1 for _ in regexes(index))))
 
 
 _SMALL = 64 << 10
@@ -172,72 +163,54 @@ _LONGEST = 2_048
 class _Patterns:
     """The regular expressions of a schema, some of which are invalid, not linear, or large."""
 
-    __slots__ = ("_draft", "_each", "_size", "_small", "_stepping", "instead", "kinds")
-
-    kinds: dict[str, Backtracking | bool | None]
-    """The kind of each: a backtracking pattern; True for a linear one, None for one that is invalid or too large."""
-    instead: dict[str, str]
-    """The spelling that the engine gets for some of them."""
-
-    def __init__(self, outline: SchemaIndex, each: int, limits: SchemaLimits) -> None:
-        self._draft = outline.draft.uri
-        self._each = each
-        self._stepping = 0
+    def __init__(self, index: SchemaIndex, limits: SchemaLimits) -> None:
+        self.useless: set[str] = set()
+        """Those that are invalid or too large, and those that are too many to be tried."""
+        self.stepping: dict[str, Backtracking] = {}
+        """Those that may step back."""
+        self.instead: dict[str, str] = {}
+        """The spelling that the engine gets for some of them."""
+        self._draft = index.draft.uri
+        self._tries = 0
+        self._each = _room_for_each(index, limits)
+        small = self._small = min(_SMALL, self._each)
         # In the order of the document: of too many backtracking patterns the first ones are used.
-        texts = list(dict.fromkeys(regex.text for regex in regexes(outline)))
-        tried = self._tried(texts)
-        self._small = {text for text, compiles in tried.items() if compiles}
-        large = len(tried) - len(self._small)
-        # The large ones share what the small ones leave, so that together they stay within the limit.
-        rest = (limits.patterns - min(_SMALL, each) * len(self._small)) // max(1, large)
-        self._size = max(min(PATTERN_SIZE, rest), each)
-        self.kinds = {text: self._kind(text) if text in tried else None for text in texts}
-        self.instead = {}
-        names = {regex.text for regex in regexes(outline) if regex.keyword != "pattern"}
-        for text in [text for text in tried if self.kinds[text] is None and text not in names]:
-            self._spell_otherwise(text)
-
-    def _tried(self, texts: list[str]) -> dict[str, bool]:
-        """Return whether each is linear and small; after too many that are not, the rest is not tried."""
-        small = options(formats=False, pattern_size=min(_SMALL, self._each))
-        tried: dict[str, bool] = {}
-        failing = 0
-        for text in texts:
-            tried[text] = self._compiles(text, small)
-            failing += not tried[text]
-            if failing >= _MOST_FAILING:
+        texts = list(dict.fromkeys(regex.text for regex in regexes(index)))
+        others: list[str] = []
+        for number, text in enumerate(texts):
+            if len(others) >= _MOST_FAILING:
+                self.useless.update(texts[number:])
                 break
-        return tried
-
-    def _spell_otherwise(self, text: str) -> None:
-        spelt = strictly(text)
-        kind = self._kind(spelt) if spelt != text else None
-        if kind is not None:
-            self.instead[text], self.kinds[text] = spelt, kind
-
-    def stepping(self) -> dict[str, Backtracking]:
-        """Return the patterns that may step back."""
-        return {text: kind for text, kind in self.kinds.items() if isinstance(kind, Backtracking)}
+            if not self._compiles(text, options(formats=False, pattern_size=small)):
+                others.append(text)
+        # The large ones share what the small ones leave, so that together they stay within the limit.
+        rest = limits.patterns - small * (len(texts) - len(self.useless) - len(others))
+        self._size = max(min(PATTERN_SIZE, rest // max(1, len(others))), self._each)
+        names = {regex.text for regex in regexes(index) if regex.keyword != "pattern"}
+        for text in others:
+            self._sort(text, is_name=text in names)
 
     def settings(self, *, formats: bool = False, backtracking: bool = False) -> Options:
         """Return the options to compile a schema with them."""
         return options(formats=formats, backtracking=backtracking, pattern_size=self._size, automaton_size=self._each)
 
-    def _kind(self, text: str) -> Backtracking | bool | None:
-        if text in self._small:
-            return True
-        # With no more room than before, it fails again.
-        if self._size > min(_SMALL, self._each) and self._compiles(text, self.settings()):
-            return True
-        return self._steps_back(text) if may_step_back(text) and len(text) <= _LONGEST else None
-
-    def _steps_back(self, text: str) -> Backtracking | None:
-        # A failed try takes as long as a successful one.
-        self._stepping += 1
-        if self._stepping > _MOST_STEPPING:
-            return None
-        made = _made(partial(Backtracking, text, min(_LARGE, self._size), self._draft))
-        return None if isinstance(made, SchemaRefusal) else made
+    def _sort(self, text: str, *, is_name: bool) -> None:
+        # Only in `pattern` can it be spelt otherwise: in `patternProperties` it is part of pointers.
+        for spelt in dict.fromkeys((text, text if is_name else strictly(text))):
+            if spelt != text:
+                self.instead[text] = spelt
+            # With no more room than before, the same text fails again.
+            if (self._size > self._small or spelt != text) and self._compiles(spelt, self.settings()):
+                return
+            if may_step_back(spelt) and len(spelt) <= _LONGEST and self._tries < _MOST_STEPPING:
+                # A failed try takes as long as a successful one.
+                self._tries += 1
+                made = _made(partial(Backtracking, spelt, min(_LARGE, self._size), self._draft))
+                if isinstance(made, Backtracking):
+                    self.stepping[text] = made
+                    return
+        self.instead.pop(text, None)
+        self.useless.add(text)
 
     def _compiles(self, text: str, settings: Options) -> bool:
         # Up to draft 7 the metaschema makes the engine check patterns more strictly, so the draft matters.
@@ -251,11 +224,9 @@ def _no_pattern(regex: Regex) -> SchemaRefusal:
     )
 
 
-def _compiled(surveyed: _Survey, settings: Options) -> Compiled | SchemaRefusal:
-    outline, measure = surveyed
-    return _made(
-        lambda: Compiled(outline.document, "#", outline.draft, settings, width=measure.width, effort=measure.effort)
-    )
+def _compiled(admitted: _Admitted, settings: Options) -> Compiled | SchemaRefusal:
+    index = admitted.index
+    return _made(lambda: Compiled(index.document, "#", index.draft, settings, width=admitted.width))
 
 
 _Made = TypeVar("_Made")
@@ -290,16 +261,16 @@ def _refused(error: Exception) -> SchemaRefusal:
     return SchemaRefusal("contract/schema", at, "a schema that its draft allows", first[:80] or type(error).__name__)
 
 
-def _surveyed(schema: Any, limits: SchemaLimits) -> _Survey | SchemaRefusal:
-    """Return the places of *schema* and its cost, or why it must not be compiled."""
+def _admitted(schema: Any, limits: SchemaLimits) -> _Admitted | SchemaRefusal:
+    """Return the places and the width of *schema*, or why it must not be compiled."""
     length = _measured(schema, limits)
     if isinstance(length, SchemaRefusal):
         return length
-    outline = outlined(schema, limits.subschemas)
-    if isinstance(outline, SchemaRefusal):
-        return outline
-    measure = check_cost(outline, limits, length)
-    return measure if isinstance(measure, SchemaRefusal) else _Survey(outline, measure)
+    index = indexed(schema, limits.subschemas)
+    if isinstance(index, SchemaRefusal):
+        return index
+    width = width_of(index, limits, Work(length))
+    return width if isinstance(width, SchemaRefusal) else _Admitted(index, width)
 
 
 def _measured(schema: Any, limits: SchemaLimits) -> int | SchemaRefusal:

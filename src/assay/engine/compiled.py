@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
-from assay.engine.backtracking import Backtracking, stepping_back, undecided
-from assay.engine.budget import Budget, affordable, is_narrow
+from assay.engine.budget import STEPS, Budget, affordable, is_narrow
 from assay.engine.drafts import DRAFT_7, DRAFT_2020_12, FORMATS, Draft, Schema, draft_of
 from assay.engine.fault import Fault, Faults, SchemaRefusal
-from assay.engine.patterns import STEPPING_BACK
+from assay.engine.patterns import Backtracking, stepping_back, undecided
 from assay.engine.pointers import from_fragment
 from assay.engine.schema_index import UNNAMED, joined
 from assay.engine.wording import shown
@@ -33,11 +32,12 @@ class Compiled:
     """
 
     __slots__ = (
-        "_doubts", "_options", "_subschemas", "always_affordable", "at", "dialect", "effort", "fits", "is_valid",
-        "left_out", "schema", "width",
+        "_backtracking", "_options", "_subschemas", "_without", "always_affordable", "at", "dialect", "fits",
+        "is_valid", "left_out", "schema", "width",
     )  # fmt: skip
 
     is_valid: Callable[[Any], bool]
+    """The engine's own method; with backtracking patterns, judged without them where bounded time does not suffice."""
     fits: Callable[[Any], bool]
     """The engine's own method, whatever patterns there are. `judging` decides whether its result can be used."""
     schema: Schema
@@ -50,10 +50,8 @@ class Compiled:
     """The most steps of the engine that any one value of an instance can take; 1 for trusted schemas."""
     always_affordable: bool
     """Whether no small message can cost too much; then `Budget.affords` need not be called."""
-    left_out: "tuple[SchemaRefusal, ...]"
+    left_out: tuple[SchemaRefusal, ...]
     """The parts of the schema that are not used, because no engine supports them."""
-    effort: int
-    """The cost of admission, in table entries (about 0.2 µs each)."""
 
     def __init__(
         self,
@@ -63,7 +61,6 @@ class Compiled:
         options: Options,
         *,
         width: int = 1,
-        effort: int = 0,
         valid: Callable[[Any], bool] | None = None,
     ) -> None:
         """
@@ -78,20 +75,21 @@ class Compiled:
         self._subschemas: Subschemas | None = None
         self.width = width
         self.always_affordable = is_narrow(width)
-        self.effort = effort
         self.is_valid = self.fits = valid or _validator(schema, at, draft, options).is_valid
         self.left_out = ()
-        self._doubts: _Doubts | None = None
+        self._backtracking: Sequence[Backtracking] = ()
+        self._without: Callable[[], Compiled | SchemaRefusal] | None = None
 
-    def steps_back(self, patterns: "Sequence[Backtracking]", less: "Callable[[], Compiled | SchemaRefusal]") -> None:
-        """Set the patterns that may step back, and the function that compiles the same schema without them."""
-        self._doubts = _Doubts(self.fits, patterns, max(1, self.width // STEPPING_BACK), less)
-        self.is_valid = self._doubts.is_valid
+    def steps_back(self, patterns: Sequence[Backtracking], without: "Callable[[], Compiled | SchemaRefusal]") -> None:
+        """Set the patterns that may step back, and the function that returns the same schema *without* them."""
+        self._backtracking = patterns
+        self._without = without
+        self.is_valid = _bounded(self.fits, patterns, without, self.width)
 
     @property
     def is_sure(self) -> bool:
         """Whether every instance can be judged by the whole schema."""
-        return self._doubts is None
+        return not self._backtracking
 
     def surely_fits(self, instance: Any) -> bool:
         """Whether *instance* can be judged by the whole schema, and is valid."""
@@ -101,13 +99,16 @@ class Compiled:
         """
         Return the schema that can judge *instance* within *budget*, and the pattern for which it is not this one.
 
-        It is this schema, unless a text cannot be matched in bounded time with a backtracking pattern. None if no
-        schema can be compiled without that pattern.
+        It is this schema, unless a text cannot be matched in bounded time with a backtracking pattern; then it is the
+        schema without such patterns, None if there is none.
         """
-        if self._doubts is None:
+        if not self._backtracking:
             return self, None
-        pattern = self._doubts.undecided(instance, budget)
-        return (self, None) if pattern is None else (self._doubts.milder(), pattern)
+        pattern, budget.steps = undecided(self._backtracking, instance, self.width, budget.steps)
+        if pattern is None or self._without is None:
+            return self, None
+        without = self._without()
+        return without if isinstance(without, Compiled) else None, pattern.pattern
 
     def faults(self, instance: Any, *, at: str = "", most: int = 20) -> Faults:
         """
@@ -148,42 +149,21 @@ class Compiled:
         return faults
 
 
-class _Doubts:
-    """The backtracking patterns of a schema, which cannot decide every text. A class of its own avoids a cycle."""
+def _bounded(
+    fits: Callable[[Any], bool],
+    patterns: Sequence[Backtracking],
+    without: Callable[[], Compiled | SchemaRefusal],
+    width: int,
+) -> Callable[[Any], bool]:
+    """Return a function that judges as far as bounded time allows. To hold its own schema would be a cycle."""
 
-    __slots__ = ("_fits", "_less", "_milder", "_patterns", "_times")
+    def is_valid(instance: Any) -> bool:
+        if undecided(patterns, instance, width, STEPS)[0] is None:
+            return fits(instance)
+        less = without()
+        return not isinstance(less, Compiled) or less.fits(instance)
 
-    def __init__(
-        self,
-        fits: Callable[[Any], bool],
-        patterns: "Sequence[Backtracking]",
-        times: int,
-        less: "Callable[[], Compiled | SchemaRefusal]",
-    ) -> None:
-        self._fits = fits
-        self._patterns = patterns
-        self._times = times
-        self._less: Callable[[], Compiled | SchemaRefusal] | None = less
-        self._milder: Compiled | None = None
-
-    def undecided(self, instance: Any, budget: Budget) -> str | None:
-        """Return the pattern that does not decide a text of *instance* within *budget*, and draw the cost."""
-        pattern, budget.steps = undecided(self._patterns, instance, self._times, budget.steps)
-        return None if pattern is None else pattern.pattern
-
-    def milder(self) -> Compiled | None:
-        """Return the schema without these patterns, compiled once; None if it cannot be compiled."""
-        if self._less is not None:
-            less, self._less = self._less(), None
-            self._milder = less if isinstance(less, Compiled) else None
-        return self._milder
-
-    def is_valid(self, instance: Any) -> bool:
-        """Whether *instance* is valid, as far as bounded time allows to decide."""
-        if self.undecided(instance, Budget(b"", 1)) is None:
-            return self._fits(instance)
-        milder = self.milder()
-        return milder is None or milder.is_valid(instance)
+    return is_valid
 
 
 def compile_schema(schema: Schema, *, at: str = "#", formats: bool = False) -> Compiled:

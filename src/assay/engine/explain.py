@@ -17,7 +17,7 @@ from assay.engine.compiled import Options, registered
 from assay.engine.drafts import DRAFT_2020_12, Schema
 from assay.engine.fault import Fault, Faults, SchemaRefusal
 from assay.engine.pointers import as_fragment, escaped
-from assay.engine.schema_index import SchemaIndex, SchemaPlace, outlined
+from assay.engine.schema_index import SchemaIndex, SchemaPlace, indexed
 from assay.engine.wording import (
     counted,
     expected,
@@ -769,7 +769,7 @@ def _known(document: Schema, entry: str) -> tuple[SchemaIndex, str, jsonschema_r
     known = _LATELY.get(id(document))
     if known is not None and entry in known[0].places:
         return known
-    index = outlined(document, entry=entry)
+    index = indexed(document, entry=entry)
     if isinstance(index, SchemaRefusal):
         return SchemaIndex(document, DRAFT_2020_12, ""), *registered(document)
     while len(_LATELY) >= 4:

@@ -4,7 +4,7 @@ What is wrong with an instance or with a schema, and the limits for untrusted sc
 Values only: the rungs decide which of our rules a fault breaks.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,5 +80,3 @@ class SchemaRefusal:
     """JSON Pointer into the schema."""
     expected: str
     found: str
-    effort: int = field(default=0, compare=False)
-    """Table entries that were read to compute the cost of the schema, if that is why it is refused."""

@@ -46,8 +46,6 @@ class SchemaIndex:
     """URI → pointer."""
     anchors: dict[tuple[str, str], str] = field(default_factory=dict)
     """URI of the resource and name → pointer."""
-    order: list[SchemaPlace] = field(default_factory=list)
-    """The places again, as a list."""
     folded: set[str] = field(default_factory=set)
     """The URIs of the resources in one case."""
 
@@ -62,6 +60,10 @@ class SchemaIndex:
                 found = self.below(place, keyword, key)
                 if found is not None:
                     yield keyword, key, found
+
+    def is_lone_reference(self, place: SchemaPlace) -> bool:
+        """Whether *place* is a reference beside which the draft ignores all other keywords."""
+        return self.draft.lone_reference and isinstance(place.schema, dict) and "$ref" in place.schema
 
     def references(self, place: SchemaPlace) -> Iterator[tuple[str, str]]:
         """Yield the references of *place*: keyword and value."""
@@ -93,7 +95,7 @@ class SchemaIndex:
         return None if pointer is None else self.places.get(pointer)
 
 
-def outlined(document: Any, most: int | None = None, entry: str = "") -> SchemaIndex | SchemaRefusal:
+def indexed(document: Any, most: int | None = None, entry: str = "") -> SchemaIndex | SchemaRefusal:
     """
     Return the index of *document*, or the first reason why it has none: not a schema, a dangling reference, an unknown
     dialect, more than *most* places, or a name that is used twice.
@@ -103,11 +105,14 @@ def outlined(document: Any, most: int | None = None, entry: str = "") -> SchemaI
     draft = draft_of(document)
     if draft is None:
         return _unknown_dialect("", document["$schema"])
-    outline = SchemaIndex(document, draft, _own_base(document, draft))
-    refusal = _add(outline, "", document, outline.base, most)
-    if refusal is None and entry not in outline.places:
-        refusal = _add(outline, entry, looked_up(document, entry), outline.base, most)
-    return refusal or _follow(outline, most) or outline
+    index = SchemaIndex(document, draft, _own_base(document, draft))
+    places: list[SchemaPlace] = []
+    for pointer in ("", entry):
+        added = _add(index, pointer, looked_up(document, pointer), index.base, most)
+        if isinstance(added, SchemaRefusal):
+            return added
+        places += added
+    return _follow(index, places, most) or index
 
 
 def joined(base: str, reference: str) -> str | None:
@@ -134,16 +139,17 @@ def joined(base: str, reference: str) -> str | None:
     return f"{scheme}://{authority}{folder.rstrip('/')}/{reference.lstrip('/')}"
 
 
-def _add(outline: SchemaIndex, at: str, schema: Any, base: str, most: int | None) -> SchemaRefusal | None:
-    """Add the schema at *at*, and all schemas inside it, to *outline*."""
+def _add(index: SchemaIndex, at: str, schema: Any, base: str, most: int | None) -> list[SchemaPlace] | SchemaRefusal:
+    """Add the schema at *at*, and all schemas inside it, to *index*, and return the added places."""
+    added: list[SchemaPlace] = []
     waiting: list[tuple[str, Any, str]] = [(at, schema, base)]
     while waiting:
         at, schema, base = waiting.pop()
-        if at in outline.places:
+        if at in index.places:
             continue
         if not isinstance(schema, dict | bool):
             return SchemaRefusal("contract/schema", at, "a schema (an object or a boolean)", _kind(schema))
-        if most is not None and len(outline.places) >= most:
+        if most is not None and len(index.places) >= most:
             return SchemaRefusal("contract/schema-size", at, f"at most {most:,} subschemas", "more")
         if most is not None and len(at) > _LONGEST_POINTER:
             return SchemaRefusal(
@@ -151,54 +157,53 @@ def _add(outline: SchemaIndex, at: str, schema: Any, base: str, most: int | None
             )
         place = SchemaPlace(at, schema, base)
         if isinstance(schema, dict):
-            named = _named(outline, at, schema, base)
+            named = _named(index, at, schema, base)
             if isinstance(named, SchemaRefusal):
                 return named
             place = SchemaPlace(at, schema, named)
-            inside = [(_below(at, keyword, key), one, named) for keyword, key, one in subschemas(schema, outline.draft)]
+            inside = [(_below(at, keyword, key), one, named) for keyword, key, one in subschemas(schema, index.draft)]
             waiting.extend(reversed(inside))
-        outline.places[at] = place
-        outline.order.append(place)
-    return None
+        index.places[at] = place
+        added.append(place)
+    return added
 
 
-def _named(outline: SchemaIndex, at: str, schema: dict[str, Any], base: str) -> str | SchemaRefusal:
+def _named(index: SchemaIndex, at: str, schema: dict[str, Any], base: str) -> str | SchemaRefusal:
     """Add the names of *schema*, and return the URI of its resource or why a name is refused."""
-    if "$schema" in schema and draft_named(schema["$schema"]) is not outline.draft:
+    if "$schema" in schema and draft_named(schema["$schema"]) is not index.draft:
         # The engine judges such a place by one draft or the other, depending on the path to it (measured, 0.60.3).
         return _unknown_dialect(at, schema["$schema"])
-    identifier = _identifier(outline.draft, schema)
-    own = joined(base, identifier) if at else outline.base
+    identifier = _identifier(index.draft, schema)
+    own = joined(base, identifier) if at else index.base
     if own is None or (not at and joined(UNNAMED, identifier) is None):
         return SchemaRefusal("contract/schema", at, "a plain URI as the identifier", identifier[:60])
     taken = SchemaRefusal("contract/schema", at, "a unique name", "the name of another subschema")
     if not at or identifier.partition("#")[0]:
         # The engine ignores the case of schemes and hosts: names that differ only by case may be the same to it.
-        if own.casefold() in outline.folded:
+        if own.casefold() in index.folded:
             return taken
-        outline.folded.add(own.casefold())
-        outline.resources[own] = at
-    for name in _anchors(outline.draft, schema):
-        if outline.anchors.setdefault((own, name), at) != at:
+        index.folded.add(own.casefold())
+        index.resources[own] = at
+    for name in _anchors(index.draft, schema):
+        if index.anchors.setdefault((own, name), at) != at:
             return taken
     return own
 
 
-def _follow(outline: SchemaIndex, most: int | None) -> SchemaRefusal | None:
-    """Check the target of every reference, and add the places that are schemas only by a reference."""
-    for place in outline.order:  # grows during the loop
-        for keyword, reference in outline.references(place):
-            pointer = outline.target(place, reference)
-            if pointer is not None and pointer in outline.places:
+def _follow(index: SchemaIndex, places: list[SchemaPlace], most: int | None) -> SchemaRefusal | None:
+    """Check the target of every reference in *places*, and add the places that are schemas only by a reference."""
+    for place in places:  # grows during the loop
+        for keyword, reference in index.references(place):
+            pointer = index.target(place, reference)
+            if pointer in index.places or index.is_remote(place, reference):
                 continue
-            if outline.is_remote(place, reference):
-                continue
-            refusal = _refuse_reference(outline, reference, pointer, f"{place.at}/{keyword}")
+            refusal = _refuse_reference(index, reference, pointer, f"{place.at}/{keyword}")
             if refusal is not None or pointer is None:
                 return refusal
-            refusal = _add(outline, pointer, looked_up(outline.document, pointer), _base_above(outline, pointer), most)
-            if refusal is not None:
-                return refusal
+            added = _add(index, pointer, looked_up(index.document, pointer), _base_above(index, pointer), most)
+            if isinstance(added, SchemaRefusal):
+                return added
+            places += added
     return None
 
 
@@ -206,34 +211,34 @@ RESOLVED: Final = "a reference that resolves"
 """What is expected in place of a dangling reference."""
 
 
-def _refuse_reference(outline: SchemaIndex, reference: str, pointer: str | None, at: str) -> SchemaRefusal | None:
+def _refuse_reference(index: SchemaIndex, reference: str, pointer: str | None, at: str) -> SchemaRefusal | None:
     """Return why *reference* is not followed to *pointer*, which is not a place yet."""
     shown = reference[:60]
-    if pointer is None or looked_up(outline.document, pointer) is NOWHERE:
+    if pointer is None or looked_up(index.document, pointer) is NOWHERE:
         return SchemaRefusal("contract/schema", at, RESOLVED, shown)
-    if _passes_a_name(outline, pointer):
+    if _passes_a_name(index, pointer):
         # The engine uses such a name as a new base although no schema is expected there; this index would not.
         return SchemaRefusal("contract/schema", at, "a reference that does not pass an $id", shown)
     return None
 
 
-def _passes_a_name(outline: SchemaIndex, pointer: str) -> bool:
+def _passes_a_name(index: SchemaIndex, pointer: str) -> bool:
     """Whether a value above *pointer*, outside all places, has an identifier or a dialect."""
-    value: Any = outline.document
+    value: Any = index.document
     at = ""
     for token in steps(pointer):
         value = step_into(value, token)
         at += "/" + escaped(token)
-        names = (outline.draft.identifier, "$schema") if at not in outline.places else ()
+        names = (index.draft.identifier, "$schema") if at not in index.places else ()
         if isinstance(value, dict) and any(isinstance(value.get(keyword), str) for keyword in names):
             return True
     return False
 
 
-def _base_above(outline: SchemaIndex, pointer: str) -> str:
-    while pointer not in outline.places and pointer:
+def _base_above(index: SchemaIndex, pointer: str) -> str:
+    while pointer not in index.places and pointer:
         pointer = pointer.rpartition("/")[0]
-    return outline.places[pointer].base
+    return index.places[pointer].base
 
 
 def _own_base(document: Any, draft: Draft) -> str:
@@ -269,10 +274,16 @@ def _unknown_dialect(at: str, found: Any) -> SchemaRefusal:
     return SchemaRefusal("contract/unknown-dialect", f"{at}/$schema", expected, shown)
 
 
+_KINDS: Final = {
+    type(None): "null",
+    bool: "a boolean",
+    str: "a string",
+    list: "an array",
+    dict: "an object",
+    int: "a number",
+    float: "a number",
+}
+
+
 def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "a boolean"
-    names = {str: "a string", list: "an array", dict: "an object", int: "a number", float: "a number"}
-    return names.get(type(value), "something that is not JSON")
+    return _KINDS.get(type(value), "something that is not JSON")

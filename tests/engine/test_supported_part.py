@@ -8,8 +8,8 @@ import jsonschema_rs
 from assay.engine.admission import compile_untrusted
 from assay.engine.compiled import Compiled
 from assay.engine.fault import SchemaRefusal
-from assay.engine.milder import without
-from assay.engine.schema_index import SchemaIndex, outlined
+from assay.engine.schema_index import SchemaIndex, indexed
+from assay.engine.supported_part import supported_part
 from kit.rows import rows
 
 UNKNOWN = "a$"
@@ -65,10 +65,10 @@ def made(chance: Random, depth: int = 3) -> Any:
     return schema
 
 
-def outline_of(document: Any) -> SchemaIndex:
-    outline = outlined(document)
-    assert isinstance(outline, SchemaIndex)
-    return outline
+def index_of(document: Any) -> SchemaIndex:
+    index = indexed(document)
+    assert isinstance(index, SchemaIndex)
+    return index
 
 
 @rows("draft", DRAFTS)
@@ -80,10 +80,10 @@ def test_nothing_is_refused_that_the_whole_schema_accepts(seed: int, draft: str)
         apart = {"x": made(chance, 1), "y": {"pattern": UNKNOWN, "items": made(chance, 1)}}
         document = {"$schema": draft, "allOf": [made(chance)], "definitions": apart}
         whole = compile_untrusted(document)
-        milder = without(outline_of(document), {UNKNOWN})
-        if isinstance(whole, SchemaRefusal) or milder is None:
+        part = supported_part(index_of(document), {UNKNOWN})
+        if isinstance(whole, SchemaRefusal) or part is None:
             continue  # a circle, for one
-        fits = jsonschema_rs.validator_for(milder).is_valid
+        fits = jsonschema_rs.validator_for(part).is_valid
         accepted = [value for value in VALUES if whole.is_valid(value)]
         assert [value for value in accepted if not fits(value)] == [], document
         compared += len(accepted)
@@ -110,16 +110,16 @@ LEFT: list[Any] = [
 
 @rows(("schema", "passing", "refused"), LEFT)
 def test_what_is_left_is_judged_by(schema: dict[str, Any], passing: list[Any], refused: list[Any]) -> None:
-    milder = without(outline_of(schema), {UNKNOWN})
-    assert milder is not None
-    fits = jsonschema_rs.validator_for(milder).is_valid
+    part = supported_part(index_of(schema), {UNKNOWN})
+    assert part is not None
+    fits = jsonschema_rs.validator_for(part).is_valid
     assert [value for value in passing if not fits(value)] == []
     assert [value for value in refused if fits(value)] == []
 
 
 def test_a_reference_into_what_goes_leaves_nothing_to_judge_by() -> None:
     schema = {"not": {"pattern": UNKNOWN, "type": "string"}, "items": {"$ref": "#/not"}}
-    assert without(outline_of(schema), {UNKNOWN}) is None
+    assert supported_part(index_of(schema), {UNKNOWN}) is None
     refusal = compile_untrusted({**schema, "not": {"pattern": "[^]"}}, partly=True)
     assert isinstance(refusal, SchemaRefusal)
     assert refusal.rule == "contract/schema-cost"
