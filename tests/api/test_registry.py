@@ -9,7 +9,7 @@ import pytest
 
 from assay.api.exceptions import ValidationError
 from assay.api.registry import SchemaRegistry
-from assay.contracts.own_tools import TOOLS
+from assay.assets.own_tools import TOOLS
 from kit.rows import rows
 
 ENVELOPE: dict[str, Any] = {"id": "a", "jsonrpc": "2.0", "method": "tools/list", "params": {}}

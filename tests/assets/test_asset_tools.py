@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from orjson import dumps
 
+from assay.assets import own_tools as contracts
 from assay.assets.asset_sources import Catalogue
 from assay.assets.asset_tools import TOOLS
-from assay.contracts import own_tools as contracts
+from assay.base.limits import ASSET_TOOLS
 from kit.catalogues import BUNDLED, answer, bundled, of_schemas, variables, written
 from kit.places import ROOT
 from kit.rows import rows
@@ -18,7 +19,7 @@ from kit.rows import rows
 
 
 def test_the_tools_are_those_of_the_specification_in_its_order() -> None:
-    assert list(TOOLS) == list(contracts.TOOLS) == [
+    assert list(TOOLS) == list(contracts.TOOLS) == [*ASSET_TOOLS] == [
         "list_schemas", "get_schema", "list_examples", "get_example", "validate_asset", "diff_assets",
         "populate_backend",
     ]  # fmt: skip

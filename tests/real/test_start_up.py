@@ -27,10 +27,10 @@ LARGE: Final = frozenset(
 """Modules that take 5 ms or more to import."""
 
 PARSES: Final = {"base", "cli", "edges", "spec"}
-READS_SETTINGS: Final = {*PARSES, "contracts", "engine", "guard", "settings"}
+READS_SETTINGS: Final = {*PARSES, "engine", "guard", "settings"}
 MASKS: Final = {*READS_SETTINGS, "core", "ladder", "rules"}
 """Secrets are found by patterns that the engine matches."""
-JUDGES: Final = {*MASKS, "records"}
+JUDGES: Final = {*MASKS, "contracts", "records"}
 
 
 class Loaded(NamedTuple):
@@ -94,7 +94,7 @@ def test_a_command_loads_only_what_it_needs(command: str, packages: set[str], tm
         ),
         (
             "import assay.api.jsonrpc, assay.api.schema_validator, assay.api.registry",
-            {"api", "base", "contracts", "core", "engine", "ladder", "rules", "spec"},
+            {"api", "assets", "base", "contracts", "core", "engine", "ladder", "rules", "spec"},
         ),
     ],
 )

@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 from assay.api.exceptions import ValidationError
 from assay.api.jsonrpc import plain
+from assay.assets.own_tools import TOOLS
 from assay.base.limits import DEFAULT
 from assay.base.verdict import Violation
-from assay.contracts.own_tools import TOOLS
 from assay.contracts.store import wholly_compiled
 from assay.engine.admission import SchemaRefusal
 from assay.engine.canonical import fingerprint

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
+from assay.assets import own_tools as contracts
 from assay.assets import patch, store_backend
 from assay.assets.asset_sources import ALIASES, REFERENCE, Catalogue
 from assay.assets.json_text import why_not_json, written
 from assay.base.limits import DEFAULT
-from assay.contracts import own_tools as contracts
 from assay.engine.admission import SchemaRefusal
 from assay.engine.compiled import Compiled
 from assay.engine.wording import name as quoted

@@ -1,4 +1,4 @@
-"""Limits on what a peer can make us do, each with its reason, and the tiers of clients. No rules, no I/O."""
+"""Limits on what a peer can make us do, each with its reason; the tiers of clients and what they limit. No I/O."""
 
 from dataclasses import dataclass
 
@@ -90,6 +90,11 @@ DEFAULT = Limits()
 
 REQUESTS = Limits(frame_bytes=1 << 20)
 """The default limits of our own server and of asset files: specs/001 §3 allows 1 MiB for a request."""
+
+ASSET_TOOLS = (
+    "list_schemas", "get_schema", "list_examples", "get_example", "validate_asset", "diff_assets", "populate_backend",
+)  # fmt: skip
+"""The tools of our own asset server (specs/001). They are methods, too."""
 
 TIERS = ("community", "pro", "enterprise")
 """From the lowest to the highest: a tier has everything of those before it."""

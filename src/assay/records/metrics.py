@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import Final
 
 from assay import __version__
+from assay.base.limits import ASSET_TOOLS
 from assay.base.verdict import Kind, Verdict
-from assay.contracts.own_tools import TOOLS
 from assay.records.record import Status, status_of
 from assay.rules import RULES
 from assay.spec.extensions import extended_methods
@@ -29,7 +29,7 @@ OTHER: Final = "other"
 
 METHODS: Final = frozenset(
     name for revision in REVISIONS for name in (*methods(revision), *extended_methods(revision))
-).union(TOOLS)
+).union(ASSET_TOOLS)
 """
 Methods with their own label: those of all revisions and official extensions, and our own tools, which are also bare
 methods (specs/001).

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from assay.base.errors import CanonicalError
+from assay.base.limits import ASSET_TOOLS
 from assay.base.verdict import Verdict
-from assay.contracts.own_tools import TOOLS
 from assay.core.redaction import Redactor
 from assay.records.extras import missing
 from assay.records.metrics import METHODS
@@ -47,7 +47,7 @@ _NETWORK: Final[dict[str, Attributes]] = {
     "http": {"network.transport": "tcp", "network.protocol.name": "http"},
 }
 _TOOL: Final = "gen_ai.tool.name"
-_TARGETS: Final = {"tools/call": _TOOL, "prompts/get": "gen_ai.prompt.name"} | dict.fromkeys(TOOLS, _TOOL)
+_TARGETS: Final = {"tools/call": _TOOL, "prompts/get": "gen_ai.prompt.name"} | dict.fromkeys(ASSET_TOOLS, _TOOL)
 """The attribute for the target of each method that has one; the methods of specs/001 are tools themselves."""
 
 _WITH_URI: Final = frozenset({"resources/read", "resources/subscribe", "resources/unsubscribe"})
@@ -183,11 +183,11 @@ class Telemetry:
         if request.revision is not None:
             common["mcp.protocol.version"] = request.revision
         alone = self._alone(request, method, session)
-        target = method if method in TOOLS else _params(request).get("name")
+        target = method if method in ASSET_TOOLS else _params(request).get("name")
         target = target[:LONGEST] if attribute and type(target) is str else None
         if target is not None:
             alone[attribute] = target
-        is_listed = method in TOOLS or (request.exchange is not None and request.exchange.contract is not None)
+        is_listed = method in ASSET_TOOLS or (request.exchange is not None and request.exchange.contract is not None)
         header = {"traceparent": traceparent} if traceparent and len(traceparent) <= LONGEST else {}
         span = self._exporting.begin(method, common | alone, began_ns, header, _trace_context(request))
         return _Begun(span, began_ns, method, common, target, is_listed, _refused(request))

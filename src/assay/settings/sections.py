@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from assay.base.limits import TIERS, Limits
-from assay.contracts.own_tools import TOOLS
+from assay.base.limits import ASSET_TOOLS, TIERS, Limits
 from assay.settings.auth_section import Auth
 from assay.settings.fields import changed, setting
 from assay.settings.guard_section import GuardSettings
@@ -29,7 +28,7 @@ class TierSettings:
     tier: str = setting("community", words=TIERS)
     """The tier of clients without a tier of their own."""
 
-    features: Mapping[str, str] = setting({}, names=tuple(TOOLS), words=TIERS)
+    features: Mapping[str, str] = setting({}, names=ASSET_TOOLS, words=TIERS)
     """The lowest tier that has this tool; by default all tiers have it."""
 
 
