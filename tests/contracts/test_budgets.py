@@ -15,13 +15,13 @@ from assay.base.limits import Limits
 from assay.base.verdict import Violation
 from assay.contracts import store
 from assay.contracts.tool_contract import Contract
-from assay.contracts.tool_contracts import Tools
-from assay.contracts.tool_lists import MOST_QUARANTINED
+from assay.contracts.tool_contracts import MOST_QUARANTINED, Tools
 from assay.core import list_filter
 from assay.engine import compiled as engine
 from assay.engine.budget import LARGE, STEPS, Budget
 from assay.ladder import syntax
 from assay.records.outcomes import title
+from assay.rules.report import Report
 from kit.rows import rows
 from kit.talk import ALL_SERVER, Talk, call, good, request, result, rules
 
@@ -179,6 +179,13 @@ def test_entries_of_a_long_list_are_asked_about_together() -> None:
     assert asked.count < 1_000
 
 
+def learned(known: Tools, page: list[Any]) -> list[Violation]:
+    """What is wrong with a list of one page."""
+    report = Report("2025-11-25", Budget(b"", 20))
+    known.learn(page, report)
+    return report.found
+
+
 def many(**schema: Any) -> list[dict[str, Any]]:
     """Three thousand tools."""
     return [{"name": f"t{number}", "inputSchema": ANY | schema} for number in range(3_000)]
@@ -196,7 +203,7 @@ def many(**schema: Any) -> list[dict[str, Any]]:
 def test_of_very_many_tools_that_cannot_be_used_or_judged_few_are_reported(tools: list[Any], stops: bool) -> None:
     """Those that cannot be used fail the list as a whole; those that cannot be judged pass."""
     known = Tools(1_000)
-    found = list(known.learn(tools, cursor=None, following=None, outputs=True, revision="2025-11-25"))
+    found = learned(known, tools)
     assert len(found) <= MOST_QUARANTINED + 2
     assert found[-1].at == "/result/tools"
     assert found[-1].stops is stops
@@ -209,13 +216,17 @@ def test_of_very_many_tools_that_cannot_be_used_or_judged_few_are_reported(tools
 # ── schemas that are kept ────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def contract(name: str, arguments: Any, result: Any) -> Contract:
+    return Contract({"name": name, "inputSchema": arguments, "outputSchema": result})
+
+
 def padded(name: str, size: int, **more: Any) -> dict[str, Any]:
     return {"name": name, "inputSchema": {**ANY, "description": "x" * size, **more}}
 
 
 def test_a_schema_that_is_too_long_is_not_kept() -> None:
     known = Tools(1_000)
-    [found] = known.learn([padded("t", 300_000)], cursor=None, following=None, outputs=True, revision="2025-11-25")
+    [found] = learned(known, [padded("t", 300_000)])
     assert (found.rule, found.action) == ("contract/schema-size", "report")
     assert known.known["t"].size == 4 * len("t")
 
@@ -241,12 +252,12 @@ def test_patterns_weigh_wherever_they_are() -> None:
 def test_a_compiled_schema_that_was_dropped_is_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "HELD", 100_000)
     integer = {"properties": {"x": {"type": "integer"}}}
-    first = Contract("first", ANY | integer | {"title": "first"}, ANY | integer | {"title": "output"})
+    first = contract("first", ANY | integer | {"title": "first"}, ANY | integer | {"title": "output"})
     first.prepare()
     for number in range(200):
-        store.compiled({"title": f"another {number}", "description": "x" * 1_000})
+        store.compiled(orjson.dumps({"title": f"another {number}", "description": "x" * 1_000}))
     assert not first.ready
-    assert sum(map(store.weight, store._SCHEMAS)) <= 130_000
+    assert sum(map(store.weight, store._HELD)) <= 130_000
     talk = Talk().opened().listed({"name": "t", "inputSchema": ANY | integer, "outputSchema": ANY | integer})
     good(talk.client(call(1, "t", {"x": 1})))
     talk.conversation.tools.known["t"].release()
@@ -344,23 +355,23 @@ def test_contracts_are_freed_with_their_conversation_and_not_when_the_collector_
 
 def test_equal_schemas_are_kept_once_for_all_conversations() -> None:
     gc.collect()
-    before = store._SHARES.total
+    before = store.TEXTS.total
     schema = {"type": "object", "description": "d" * 1000}
-    contracts = [Contract("t", schema, schema) for _ in range(100)]
-    assert 1000 < store._SHARES.total - before < 1100
+    contracts = [contract("t", schema, schema) for _ in range(100)]
+    assert 1000 < store.TEXTS.total - before < 1100
     contracts.clear()
     gc.collect()
-    assert store._SHARES.total == before
+    assert store.TEXTS.total == before
 
 
 def test_there_is_one_bound_for_the_schemas_of_all_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it ten thousand sessions could keep 80 GB."""
-    first = Contract("a", {"description": "a" * 1000}, {"type": "object"})
+    first = contract("a", {"description": "a" * 1000}, {"type": "object"})
     first.prepare()
     assert first.unusable == ()
     # Not the total: beyond the bound each owner has an equal share, which other tests may leave large.
-    monkeypatch.setattr(store._SHARES, "most", 0)
-    second = Contract("b", {"description": "b" * 1000}, {"type": "object"})
+    monkeypatch.setattr(store.TEXTS, "most", 0)
+    second = contract("b", {"description": "b" * 1000}, {"type": "object"})
     second.prepare()
     assert [(member, refusal.rule) for member, refusal in second.unusable] == [("inputSchema", "contract/schema-size")]
 
@@ -369,7 +380,7 @@ def test_names_of_tools_count_as_well() -> None:
     """Ours: 25 pages of tools with names of a megabyte held 338 MB."""
     tools = Tools(100, 10_000)
     page = [{"name": letter * 1000, "inputSchema": {"type": "object"}} for letter in "abcdefgh"]
-    wrong = list(tools.learn(page, cursor=None, following=None, outputs=True, revision="2025-11-25"))
+    wrong = learned(tools, page)
     assert len(tools.known) == 2
     assert {each.rule for each in wrong} == {"contract/schema-size", "protocol/tool-name"}
     tools.quarantine("x" * 2000)

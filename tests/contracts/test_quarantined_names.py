@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from assay.base.verdict import ListEntry, Verdict
-from assay.contracts.tool_lists import MOST_QUARANTINED
+from assay.contracts.tool_contracts import MOST_QUARANTINED
 from assay.guard.summary import GuardSummary
 from kit.command import assay_text
 from kit.rows import rows

@@ -124,12 +124,12 @@ def test_what_one_session_learns_of_a_tool_is_not_anothers() -> None:
 
 
 def test_all_lists_together_are_bounded_and_what_has_no_room_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    from assay.contracts import tool_lists
+    from assay.contracts import tool_contracts
 
     first, second = Client(Tools(5000)), Client(Tools(5000))
     assert first.list(*(tool(f"a{number}") for number in range(40))) == []
     # Not the total: other tests may have left owners with much, and beyond the bound an equal share is free.
-    monkeypatch.setattr(tool_lists.ENTRIES, "most", 0)
+    monkeypatch.setattr(tool_contracts.ENTRIES, "most", 0)
     assert second.list(*(tool(f"b{number}") for number in range(40))) == ["contract/schema-size"]
     # Nothing is known of these tools, and that is said of each call.
     assert rules(second.call("b1", n="x")) == ["contract/not-judged"]
@@ -137,16 +137,16 @@ def test_all_lists_together_are_bounded_and_what_has_no_room_is_reported(monkeyp
 
 
 def test_the_room_of_a_list_is_free_when_no_session_has_it() -> None:
-    from assay.contracts import tool_lists
+    from assay.contracts import tool_contracts
 
     gc.collect()
-    before = tool_lists.ENTRIES.total
+    before = tool_contracts.ENTRIES.total
     tools = Tools(5000)
     Client(tools).list(*(tool(f"gone{number}") for number in range(40)))
-    assert tool_lists.ENTRIES.total > before
+    assert tool_contracts.ENTRIES.total > before
     del tools
     gc.collect()
-    assert tool_lists.ENTRIES.total == before
+    assert tool_contracts.ENTRIES.total == before
 
 
 # ── compiling ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -202,7 +202,7 @@ def test_a_list_that_there_was_no_room_for_is_of_no_other_client(monkeypatch: py
     listed = [tool(f"crowded{number}", description="x") for number in range(3)]
     alice, bob = Client(Tools(100)), Client(Tools(100))
     with monkeypatch.context() as patched:
-        patched.setattr(store._SHARES, "most", 0)
+        patched.setattr(store.TEXTS, "most", 0)
         assert set(alice.list(*listed)) == {"contract/schema-size"}
     assert rules(alice.call("crowded1", n="x")) == ["contract/not-judged"]
     assert rules(alice.call("crowded1", n="x")) == ["contract/not-judged"]

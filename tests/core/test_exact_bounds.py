@@ -8,7 +8,8 @@ import pytest
 from assay.base.limits import Limits
 from assay.base.printable import MASK
 from assay.base.verdict import Party
-from assay.contracts.tool_lists import MOST_QUARANTINED, page_of
+from assay.contracts.tool_contract import Contract
+from assay.contracts.tool_contracts import MOST_QUARANTINED
 from assay.core.conversation import Conversation, Facts
 from assay.core.redaction import Redactor
 from assay.rules import violation
@@ -78,10 +79,8 @@ def test_contracts_with_another_output_schema_are_different() -> None:
     """Sessions share the contracts of equal tools."""
     tool = {"name": "a", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"}}
     others = [{**tool, "outputSchema": {"type": "object", "maxProperties": 1}}, {**tool, "name": "b"}, dict(tool)]
-    page, *pages = (page_of([each], outputs=True, owner="") for each in (tool, *others))
-    assert page is not None
-    key = page.entries[0][1].key
-    assert [each is not None and each.entries[0][1].key == key for each in pages] == [False, False, True]
+    first, *rest = (Contract(each) for each in (tool, *others))
+    assert [each.key == first.key for each in rest] == [False, False, True]
 
 
 CALL = call(1, "search", {"words": "sea"})

@@ -2,12 +2,11 @@
 
 import json
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from assay.base.verdict import Party, Verdict, Violation
+from assay.base.verdict import Party, Verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.guard.deliveries import Outcome
@@ -81,7 +80,7 @@ def test_a_request_of_either_side_that_cannot_be_judged_is_answered_here(late: b
 class Unlearned(Tools):
     """Tools that cannot be learned."""
 
-    def learn(self, *_: Any, **__: Any) -> Iterator[Violation]:
+    def learn(self, *_: Any, **__: Any) -> None:
         """Fails."""
         raise ZeroDivisionError
 

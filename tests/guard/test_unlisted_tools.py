@@ -6,7 +6,7 @@ import pytest
 
 from assay.base.limits import Limits
 from assay.contracts.tool_contract import Contract
-from assay.contracts.tool_contracts import Tools
+from assay.contracts.tool_contracts import ToolList, Tools
 from assay.guard import session as sessions
 from assay.guard.deliveries import ClientTraits, Outcome
 from assay.rules.policy import Policy
@@ -193,7 +193,7 @@ def test_neither_a_server_without_tools_is_asked_for_them_nor_one_whose_call_is_
 
 def test_locked_definitions_serve_until_the_server_lists_its_own() -> None:
     tools = Tools(10)
-    tools.expect({"search": Contract("search", SEARCH["inputSchema"], SEARCH["outputSchema"])})
+    tools.expect(ToolList({"search": Contract(SEARCH)}))
     talk = Guard(revision="2025-11-25", tools=tools)
     assert is_refused(talk.client(call(1, words=5)))
     assert len(talk.client(call(2)).to_server) == 1

@@ -21,6 +21,7 @@ from assay.base.json_values import REVISION_KEY
 from assay.base.limits import REQUESTS, Limits
 from assay.base.verdict import Findings, Kind, Party, Verdict, Violation, verdict
 from assay.contracts.tool_contract import Contract
+from assay.contracts.tool_contracts import ToolList
 from assay.core import render
 from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.edges.recorder import Recorder
@@ -40,7 +41,8 @@ _SHORT: Final = 4096
 """Bytes of a frame that is judged and answered in well under a millisecond, whatever its content."""
 
 _DECLARED: Final = capabilities()
-_CONTRACTS: Final = {name: Contract(name, tool.input) for name, tool in TOOLS.items()}
+_CONTRACTS: Final = {name: Contract({"name": name, "inputSchema": tool.input}) for name, tool in TOOLS.items()}
+_LIST: Final = ToolList(_CONTRACTS)
 """The contracts of our tools, the same in every revision and connection. Compiled on first use."""
 
 # specs/001 accepts any number as an id; the rest of the envelope is that of MCP.
@@ -105,7 +107,9 @@ class AssetServer:
         self._unopened = revision is None
         self._garbage = 0
         # Our tools are known without a list: calls are judged by their contracts from the first one on.
-        self._conversation.tools.adopt(_CONTRACTS, _DECLARED)
+        tools = self._conversation.tools
+        tools.expect(_LIST)
+        tools.declared, tools.complete = _DECLARED, True
 
     def respond(self, frame: bytes) -> Sequence[bytes]:
         """Return the frames to send for *frame*, in order, and record them."""

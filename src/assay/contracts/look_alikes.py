@@ -1,12 +1,14 @@
 """
-Finds keys that other parsers read as a defined key: `Method` as `method`, `paramſ` as `params`. No I/O, no state.
+Finds keys that other parsers read as a defined key, and arguments that a tool does not know. No I/O, no state.
 
-A parser that ignores case, such as Go's encoding/json, reads such a key as the defined one, and the last of the two
-wins. The message would mean one thing to the guard and another to its receiver, as with a repeated key.
+A parser that ignores case, such as Go's encoding/json, reads `Method` as `method` and `paramſ` as `params`, and the
+last of the two wins. The message would mean one thing to the guard and another to its receiver, as with a repeated key.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from functools import cached_property
 from itertools import islice
 from typing import Any, Final
 from unicodedata import normalize
@@ -16,9 +18,10 @@ import orjson
 from assay.base.verdict import Violation
 from assay.engine.pointers import escaped
 from assay.rules import violation
+from assay.rules.report import Report
 
 _SHOWN: Final = 60
-"""Characters of a key that are shown in a finding."""
+"""Characters of a key or a name that are shown in a finding."""
 
 _LONGEST: Final = 256
 """Characters of a key that is checked: defined keys have fewer, and folding a long one takes time."""
@@ -104,3 +107,83 @@ def folded(key: str) -> str:
     key = key.replace("\0", "")
     # Twice: folding the case of a compatible form can give a character with a compatible form of its own.
     return key.lower() if key.isascii() else normalize("NFKC", normalize("NFKC", key.translate(_DOTS)).casefold())
+
+
+# ── arguments ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_OPEN: Final = frozenset(
+    {
+        "additionalProperties", "patternProperties", "unevaluatedProperties", "propertyNames", "$ref", "$dynamicRef",
+        "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies",
+    }
+)  # fmt: skip
+"""Keywords by which a schema says itself what other properties an object has, or leaves that to another schema."""
+
+_MOST_NAMED: Final = 10
+"""Names of arguments that are listed in a finding."""
+
+_MOST_COMPARED: Final = 100
+"""Names that are searched for the one that was meant, for each of the first `_MOST_MEANT`: some 10 µs each."""
+
+_MOST_MEANT: Final = 3
+"""Unknown arguments whose meaning is searched for."""
+
+
+class ArgumentNames:
+    """The names of the arguments of one tool."""
+
+    def __init__(self, names: frozenset[str], *, is_closed: bool) -> None:
+        """*is_closed* means that the schema does not say whether there are other arguments."""
+        self.names = names
+        self._is_closed = is_closed
+
+    @classmethod
+    def of(cls, schema: Any) -> "ArgumentNames | None":
+        """Return those of an input schema; None if it names none, or forbids all others."""
+        if not isinstance(schema, dict):
+            return None
+        named = schema.get("properties")
+        if not isinstance(named, dict):
+            return None
+        if schema.get("additionalProperties") is False and "patternProperties" not in schema:
+            return None
+        is_closed = _OPEN.isdisjoint(schema)
+        return cls(frozenset(named), is_closed=is_closed) if named or is_closed else None
+
+    def is_odd(self, arguments: dict[str, Any]) -> bool:
+        """Whether *arguments* have something to report."""
+        return not self.names.issuperset(arguments) and (self._is_closed or not self._keys.is_plain(arguments))
+
+    def check(self, arguments: dict[str, Any], at: str, report: Report) -> None:
+        """Report each look-alike and each unknown argument."""
+        if self.names.issuperset(arguments):
+            return
+        alike = self._keys.check("contract/look-alike-key", arguments, at, report.most, report.revision)
+        report.take(alike)
+        if not self._is_closed:
+            return
+        unknown = [name for name in arguments if name not in self.names]
+        spelt_alike = {each for each, _ in self._keys.look_alikes(dict.fromkeys(unknown))} if alike else set()
+        some = [each[:_SHOWN] for each in islice(sorted(self.names), _MOST_COMPARED)]
+        for number, name in enumerate(islice((each for each in unknown if each not in spelt_alike), report.most)):
+            near = get_close_matches(name[:_SHOWN], some, n=1) if number < _MOST_MEANT else []
+            report.add(
+                "contract/unknown-argument",
+                f"{at}/{escaped(name[:_SHOWN])}",
+                expected=self._listed(),
+                found=f"the argument {orjson.dumps(name[:_SHOWN]).decode()}",
+                hint=f"Did you mean {near[0]}?" if near else None,
+            )
+
+    def _listed(self) -> str:
+        if not self.names:
+            return "no arguments"
+        some = [each[:_SHOWN] for each in islice(sorted(self.names), _MOST_NAMED)]
+        rest = len(self.names) - len(some)
+        *before, last = [*some, f"{rest} more"] if rest else some
+        return f"an argument of the inputSchema: {', '.join(before)} or {last}" if before else f"only {last}"
+
+    @cached_property
+    def _keys(self) -> Keys:
+        # Most tools never need it.
+        return Keys(self.names)

@@ -4,16 +4,17 @@ The contract of one tool: its two schemas, compiled when they are needed. No I/O
 Schemas are untrusted: each is admitted before it is compiled, and one that is not admitted is reported, never used.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from hashlib import blake2b
 from os import urandom
 from typing import Any, Final
 
 import orjson
 
-from assay.contracts.argument_names import ArgumentNames
-from assay.contracts.header_arguments import ParamHeaders, param_headers
-from assay.contracts.store import compiled, effort, hold, is_compiled, let_go, of_text
+from assay.contracts.header_arguments import MARK, ParamHeaders, param_headers
+from assay.contracts.look_alikes import ArgumentNames
+from assay.contracts.store import SchemaText, compiled, effort, is_compiled, kept
 from assay.engine.admission import SchemaLimits, SchemaRefusal, too_long
 from assay.engine.budget import affordable
 from assay.engine.compiled import Compiled
@@ -23,9 +24,6 @@ _MOST_PARTS: Final = 100
 
 Unusable = tuple[tuple[str, SchemaRefusal], ...]
 """The unusable parts of the schemas of a tool, each with the member that has it."""
-
-NO_SCHEMA: Final[Any] = object()
-"""In place of a schema that a tool does not have."""
 
 
 class Contract:
@@ -39,26 +37,21 @@ class Contract:
     """
 
     __slots__ = (
-        "__weakref__", "_texts", "arguments", "asks_back", "has_page", "has_room", "headers", "input", "is_listed",
+        "__weakref__", "_schemas", "arguments", "asks_back", "has_page", "has_room", "headers", "input", "is_listed",
         "key", "name", "names", "output", "plain", "ready", "size", "task_support", "unusable", "valid_input",
         "valid_output",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        name: str,
-        input_schema: Any,
-        output_schema: Any = NO_SCHEMA,
-        task_support: str = "forbidden",
-        *,
-        has_page: bool = False,
-        owner: str = "",
-    ) -> None:
-        """*owner* is the principal that the texts of the schemas are counted for."""
-        self.name = name
-        self.has_page = has_page
+    def __init__(self, tool: Mapping[str, Any], *, outputs: bool = True, owner: str = "") -> None:
+        """
+        *tool* is the definition with a name, as a list has it; *outputs* says whether its revision has output schemas.
+
+        *owner* is the principal that the texts of the schemas are counted for.
+        """
+        self.name: str = tool["name"]
+        self.has_page = has_page_for_model(tool)
         """Whether a page shows the results, which the model does not see: they need content as well."""
-        self.task_support = task_support
+        self.task_support = _task_support(tool)
         """Whether a call may, or must, be run as a task (2025-11-25): forbidden, optional or required."""
         self.asks_back = False
         """Whether a call was answered by asking for input: see `asking_back`."""
@@ -77,30 +70,31 @@ class Contract:
         self.ready = False
         self.plain = False
         """Whether the schemas are compiled, and decide alone whether a result is valid."""
-        # As text: a parsed schema takes 25 times as much, and the schema of a tool without calls is never compiled.
-        self._texts = {"inputSchema": _text(input_schema, owner), "outputSchema": _text(output_schema, owner)}
-        self.has_room = _NO_ROOM not in self._texts.values()
+        # As text, since the schema of a tool without calls is never compiled.
+        members = ("inputSchema", "outputSchema") if outputs else ("inputSchema",)
+        self._schemas = {member: _kept(tool[member], owner) for member in members if member in tool}
+        self.has_room = _NO_ROOM not in self._schemas.values()
         """Whether there was room for its schemas: without them no call is judged."""
-        self.key = self._digest()
-        """A digest of all that it was made of."""
-        self.size = 4 * len(name) + sum(len(text) for text in self._texts.values() if isinstance(text, bytes))
+        self.size = 4 * len(self.name) + sum(len(each.text) for each in self._texts())
         """At most the bytes of its name and of the text of both schemas."""
+        self.key = self._digest()
+        """A digest of all that it was made of, 16 bytes."""
         self.valid_input: Callable[[Any], bool] = _nothing
         self.valid_output: Callable[[Any], bool] = _nothing
 
+    def _texts(self) -> Iterator[SchemaText]:
+        """Yield the schemas that may be compiled."""
+        return (each for each in self._schemas.values() if isinstance(each, SchemaText))
+
     def _digest(self) -> bytes:
-        kept = self._texts.values()
-        if not all(isinstance(each, bytes) or each is NO_SCHEMA for each in kept):
-            # What was refused now may be kept another time, so such a contract is equal to no other one.
-            return urandom(16)
-        texts = [each if isinstance(each, bytes) else b"" for each in kept]
-        parts = (self.name.encode(errors="surrogatepass"), *texts, self.task_support.encode(), b"%d" % self.has_page)
-        digest = blake2b(digest_size=16)
-        for each in parts:
-            # Each with its length, so that no two rows of parts have the same bytes.
-            digest.update(b"%d:" % len(each))
-            digest.update(each)
-        return digest.digest()
+        parts = [self.name.encode(), self.task_support.encode(), b"%d" % self.has_page]
+        for member, each in self._schemas.items():
+            if isinstance(each, SchemaRefusal):
+                # What was refused now may be kept another time, so such a contract is equal to no other one.
+                return urandom(16)
+            parts += member.encode(), each.text
+        # Each with its length, so that no two rows of parts have the same bytes.
+        return blake2b(b"".join(b"%d:%b" % (len(each), each) for each in parts), digest_size=16).digest()
 
     def prepare(self) -> None:
         """Compile both schemas, unless they are."""
@@ -108,54 +102,54 @@ class Contract:
             return
         self.ready = True
         self.plain = not self.has_page
-        found = {
-            member: of_text(text, user=self) if isinstance(text, bytes) else text
-            for member, text in self._texts.items()
-        }
-        schema = _read(found["inputSchema"], self._texts["inputSchema"])
-        repeated = param_headers(schema)
-        self.arguments = ArgumentNames.of(schema)
-        self.names = self.arguments.names if self.arguments is not None else None
-        if isinstance(repeated, tuple):
-            self.headers = repeated
-        self.input, self.output = (each if isinstance(each, Compiled) else None for each in found.values())
+        refused: list[tuple[str, SchemaRefusal]] = []
+        usable: dict[str, Compiled] = {}
+        for member, known in self._schemas.items():
+            found = compiled(known.text, self) if isinstance(known, SchemaText) else known
+            if isinstance(found, Compiled):
+                usable[member] = found
+                refused += [(member, each) for each in found.left_out[:_MOST_PARTS]]
+            else:
+                refused.append((member, found))
+        self.input, self.output = usable.get("inputSchema"), usable.get("outputSchema")
         self.valid_input, self.valid_output = _validity(self.input), _validity(self.output)
-        refused = [(member, each) for member, usable in found.items() for each in _unjudged(usable)]
-        if isinstance(repeated, list):
-            refused += [("inputSchema", each) for each in repeated]
+        refused += [("inputSchema", each) for each in self._read_input()]
         self.unusable = tuple(refused)
         if self.task_support == "required" or self.asks_back or not self.has_room or (refused and not self.is_listed):
             # The arguments do not show whether a call is a task, or continues a round, and each conversation reports
             # what cannot be used with its first call, or with each call: it is always checked in detail.
             self.valid_input = _nothing
 
+    def _read_input(self) -> list[SchemaRefusal]:
+        """Read the arguments and their headers from the input schema; return what is wrong with the headers."""
+        known = self._schemas.get("inputSchema")
+        if not isinstance(known, SchemaText):
+            return []
+        # A schema that was refused when it was compiled is parsed again.
+        schema = orjson.loads(known.text) if self.input is None else self.input.schema
+        self.arguments = ArgumentNames.of(schema)
+        self.names = self.arguments.names if self.arguments is not None else None
+        # Most tools mark no argument.
+        repeated = param_headers(schema) if MARK in known.text else ()
+        if isinstance(repeated, list):
+            return repeated
+        self.headers = repeated
+        return []
+
     def compiling(self) -> Iterator[None]:
         """Compile each schema that is not compiled, and yield after it. `prepare` then takes no time."""
-        for text in self._texts.values():
-            if isinstance(text, bytes) and not is_compiled(text):
-                of_text(text)
+        for each in self._texts():
+            if not is_compiled(each.text):
+                compiled(each.text)
                 yield
-
-    def __del__(self) -> None:
-        # Counted by hand: bytes have no weak references.
-        for text in getattr(self, "_texts", {}).values():
-            if isinstance(text, bytes):
-                let_go(text)
 
     def asking_back(self) -> "Contract":
         """Return the contract of a tool that asks for input: its calls are checked in detail, and kept for later."""
-        made = Contract.__new__(Contract)
-        for name in _COPIED:
-            setattr(made, name, getattr(self, name))
+        made = copy(self)
         made.asks_back = True
-        made.key = b"asks " + self.key
-        made.valid_input = _nothing
-        for text in self._texts.values():
-            if isinstance(text, bytes):
-                # The text is kept already, so there is room for it.
-                hold(text)
-                if self.ready:
-                    of_text(text, user=made)
+        made.key = blake2b(b"asks back" + self.key, digest_size=16).digest()
+        # Compiled anew, for the store to know that it has the compiled schemas, too.
+        made.release()
         return made
 
     def release(self) -> None:
@@ -171,51 +165,27 @@ class Contract:
     @property
     def has_output_schema(self) -> bool:
         """Whether the tool was listed with an output schema, usable or not."""
-        return self._texts["outputSchema"] is not NO_SCHEMA
+        return "outputSchema" in self._schemas
 
     @property
     def effort(self) -> int:
         """How long its patterns may take to compile."""
-        return sum(effort(text) for text in self._texts.values() if isinstance(text, bytes))
+        return sum(effort(each.text) for each in self._texts())
 
     def is_odd(self, arguments: dict[str, Any]) -> bool:
         """Whether *arguments* have a name that is not, or only looks like, one of the input schema."""
         return self.arguments is not None and self.arguments.is_odd(arguments)
 
 
-_COPIED: Final = tuple(name for name in Contract.__slots__ if name != "__weakref__")
-
-
 _NO_ROOM: Final = SchemaRefusal("contract/schema-size", "", "room for one more schema", "none")
 
 
-def _text(schema: Any, owner: str) -> Any:
-    """Return *schema* as text, or why it is not kept; `NO_SCHEMA` if missing, compiled if it cannot be serialized."""
-    if schema is NO_SCHEMA:
-        return NO_SCHEMA
-    try:
-        text = orjson.dumps(schema)
-    except orjson.JSONEncodeError:
-        return compiled(schema)
-    limits = SchemaLimits()
+def _kept(schema: Any, owner: str) -> SchemaText | SchemaRefusal:
+    """Return the text of *schema*, or why it is not kept."""
+    text, limits = orjson.dumps(schema), SchemaLimits()
     if len(text) > limits.size:
         return too_long(limits)
-    kept = hold(text, owner)
-    return kept if kept is not None else _NO_ROOM
-
-
-def _read(schema: Any, text: Any) -> Any:
-    """Return the parsed schema; a refused one is parsed again."""
-    if isinstance(schema, Compiled):
-        return schema.schema
-    return orjson.loads(text) if isinstance(text, bytes) else None
-
-
-def _unjudged(schema: Any) -> tuple[SchemaRefusal, ...]:
-    """Return why a schema, or parts of it, cannot be used."""
-    if isinstance(schema, SchemaRefusal):
-        return (schema,)
-    return schema.left_out[:_MOST_PARTS] if isinstance(schema, Compiled) else ()
+    return kept(text, owner) or _NO_ROOM
 
 
 def _validity(schema: Compiled | None) -> Callable[[Any], bool]:
@@ -232,3 +202,36 @@ def _anything(_: Any) -> bool:
 
 def _nothing(_: Any) -> bool:
     return False
+
+
+def _task_support(tool: Mapping[str, Any]) -> str:
+    execution = tool.get("execution")
+    support = execution.get("taskSupport") if isinstance(execution, dict) else None
+    return support if support in ("optional", "required") else "forbidden"
+
+
+# ── pages, by the extension `io.modelcontextprotocol/ui` ─────────────────────────────────────────────────────────────
+
+PAGE_SCHEME: Final = "ui://"
+
+FLAT_KEY: Final = "ui/resourceUri"
+"""The deprecated member of `_meta` for the page."""
+
+
+def page_of(tool: Mapping[str, Any]) -> str | None:
+    """Return the URI of the page that shows the results of *tool*; None without one."""
+    meta = tool.get("_meta")
+    if not isinstance(meta, dict):
+        return None
+    ui = meta.get("ui")
+    uri = ui.get("resourceUri") if isinstance(ui, dict) and "resourceUri" in ui else meta.get(FLAT_KEY)
+    return uri if isinstance(uri, str) and uri.startswith(PAGE_SCHEME) else None
+
+
+def has_page_for_model(tool: Mapping[str, Any]) -> bool:
+    """Return whether *tool* has a page and is offered to the model, which does not see the page."""
+    if page_of(tool) is None:
+        return False
+    ui = tool["_meta"].get("ui")
+    visibility = ui.get("visibility") if isinstance(ui, dict) else None
+    return not isinstance(visibility, list) or "model" in visibility

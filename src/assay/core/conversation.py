@@ -409,7 +409,7 @@ class Conversation:
             faults.append(exchange_rules.no_such_method(self._state, rules, party, "request", message))
             entry = rules.stranger(party, method)
         if method == "tools/call" and state.tools.elsewhere is not None:
-            state.tools.recall(_tool_named(message), outputs=rules.features.output_schemas)
+            state.tools.recall(_tool_named(message), rules.revision)
         if facts.headers is not None:
             self._check_headers(entry, message, facts.headers, faults, report)
         else:

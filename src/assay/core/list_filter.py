@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from assay.base.printable import plain
 from assay.base.verdict import Exchange, ListEntry, Violation
-from assay.contracts.tool_lists import MOST_QUARANTINED
+from assay.contracts.tool_contracts import MOST_QUARANTINED
 from assay.core import render
 from assay.ladder import syntax
 

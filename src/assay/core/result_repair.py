@@ -167,7 +167,7 @@ def _dialects(result: Any, revision: str) -> Iterator[tuple[Repair, Violation]]:
             if draft_named(schema["$schema"]) is None:
                 # Until now nothing was judged by this schema. A tool that would be unusable then stays as it is.
                 room -= len(orjson.dumps(schema))
-                if room < 0 or not isinstance(compiled({**schema, "$schema": draft.uri}), Compiled):
+                if room < 0 or not isinstance(compiled(orjson.dumps({**schema, "$schema": draft.uri})), Compiled):
                     continue
             at = f"/result/tools/{number}/{member}/$schema"
             expected, found = f'"{draft.uri}"', shown(schema["$schema"])

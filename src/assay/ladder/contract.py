@@ -5,7 +5,7 @@ from typing import Any
 
 from assay.base.verdict import Violation
 from assay.contracts.tool_contract import Contract
-from assay.contracts.tool_contracts import Tools, concerns, over_stdio, refused
+from assay.contracts.tool_contracts import Tools, schema_faults
 from assay.engine.compiled import Compiled
 from assay.engine.fault import Fault, Faults
 from assay.engine.pointers import looked_up
@@ -23,9 +23,8 @@ def check_usable(tools: Tools, contract: Contract, report: Report, *, over_http:
     """Compile a contract of *tools*, and report the schemas that cannot be used, once."""
     revision = str(report.revision)
     for member, refusal in tools.unusable(contract):
-        if concerns(refusal, revision):
-            found = refused(refusal, "/params/name", revision, detail=f"{member} of {contract.name}")
-            report.take((found if over_http else over_stdio(found),))
+        detail = f"{member} of {contract.name}"
+        report.take(schema_faults(refusal, "/params/name", revision, over_http=over_http, detail=detail))
 
 
 def check_input(contract: Contract, params: dict[str, Any], report: Report) -> None:

@@ -9,7 +9,7 @@ import orjson
 
 from assay.base.printable import counted
 from assay.contracts.tool_contract import Contract
-from assay.contracts.tool_lists import contract_of
+from assay.contracts.tool_contracts import ToolList
 from assay.core.masking import masked_command, masked_url
 from assay.spec.revisions import features_of
 
@@ -91,11 +91,12 @@ class Locked:
         }
 
     @cached_property
-    def contracts(self) -> Mapping[str, Contract]:
+    def contracts(self) -> ToolList:
         """The contracts of its tools, except those that differ from client to client."""
         outputs = features_of(self.revision).output_schemas
         tools = self.listed.get("tools", {})
-        return {name: contract_of(each[0], outputs=outputs) for name, each in tools.items() if len(each) == 1}
+        contracts = {name: Contract(each[0], outputs=outputs) for name, each in tools.items() if len(each) == 1}
+        return ToolList(contracts)
 
     def counts(self) -> str:
         """Return how many entries of each kind it offers, in words."""

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from assay.base.json_values import items, obj
+from assay.base.json_values import items, obj, text
 from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Party
-from assay.contracts.tool_pages import FLAT_KEY, PAGE_SCHEME, page_of, pages_in, with_meta
+from assay.contracts.tool_contract import FLAT_KEY, PAGE_SCHEME, page_of
 from assay.core.topics.errors import INVALID_PARAMS, NO_RESOURCE
 from assay.core.topics.extensions import leaves_out
 from assay.core.topics.table import Note, on
@@ -93,14 +93,19 @@ def check_content(state: "State", exchange: Exchange, result: dict[str, Any], re
 
 def _is_meaningful(block: Any) -> bool:
     """Return whether a block of content shows something; only text can be empty."""
-    text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
-    return not isinstance(text, str) or bool(text.strip())
+    shown = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
+    return not isinstance(shown, str) or bool(shown.strip())
+
+
+def _with_meta(tools: Any) -> list[tuple[int, dict[str, Any]]]:
+    """Return the *tools* of a list that have a `_meta`, each with its number."""
+    return [(number, each) for number, each in enumerate(items(tools)) if isinstance(each, dict) and "_meta" in each]
 
 
 @on("entries", "tools/list")
 def check_tools(state: "State", exchange: Exchange, result: dict[str, Any], report: Report) -> None:
     """Report what is wrong with what a list of tools has about pages."""
-    tools = with_meta(result.get("tools"))
+    tools = _with_meta(result.get("tools"))
     if tools and not leaves_out(state, APPS):
         some = report.apart(report.most)
         for number, tool in tools:
@@ -112,7 +117,7 @@ def check_tools(state: "State", exchange: Exchange, result: dict[str, Any], repo
 @on("answered", "tools/list")
 def learn_pages(state: "State", exchange: Exchange, result: dict[str, Any], _: Report) -> None:
     """Keep the pages that a list of tools names."""
-    uris = [page_of(tool) for _, tool in with_meta(result.get("tools"))]
+    uris = [page_of(tool) for _, tool in _with_meta(result.get("tools"))]
     pages = [uri for uri in uris if uri is not None]
     if (pages or state.known(AppPages) is not None) and not leaves_out(state, APPS):
         state.shared(AppPages).learn(pages, first=exchange.detail is None)
@@ -139,7 +144,12 @@ def check_contents(state: "State", exchange: Exchange, result: dict[str, Any], r
 
 
 def _check_pages(state: "State", exchange: Exchange, listed: Any, rule: str, at: str, report: Report) -> None:
-    pages = pages_in(listed)
+    # By their URI.
+    pages = [
+        (number, each)
+        for number, each in enumerate(items(listed))
+        if isinstance(each, dict) and text(each.get("uri")).startswith(PAGE_SCHEME)
+    ]
     if not pages or leaves_out(state, APPS):
         return
     some = report.apart(report.most)

@@ -18,7 +18,7 @@ from assay.base.bounded import BoundedSizes
 from assay.base.json_values import items, obj, text
 from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Party, Violation
-from assay.contracts.tool_lists import MOST_QUARANTINED
+from assay.contracts.tool_contracts import MOST_QUARANTINED
 from assay.core.topics.extensions import leaves_out
 from assay.core.topics.table import Note, on
 from assay.engine.pointers import escaped

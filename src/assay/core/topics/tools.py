@@ -106,16 +106,14 @@ def learn_tools(state: "State", exchange: Exchange, result: dict[str, Any], repo
     page, cursor = result.get("tools"), result.get("nextCursor", "")
     if exchange.asker is not Party.CLIENT or not isinstance(page, list):
         return
-    learned = state.tools.learn(
+    state.tools.learn(
         page,
+        report,
         cursor=exchange.detail,
         # Under audit a cursor may be anything; such a page is not the last one, and has no next one.
         following=cursor_key(str(cursor)) if "nextCursor" in result else None,
-        outputs=exchange.features.output_schemas,
-        revision=exchange.revision,
         over_http=exchange.over_http,
     )
-    report.take(learned)
 
 
 @on("noted", "notifications/tools/list_changed")
