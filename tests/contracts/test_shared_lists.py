@@ -123,6 +123,23 @@ def test_what_one_session_learns_of_a_tool_is_not_anothers() -> None:
     assert rules(Client(other).call("a", n=1)) == []
 
 
+def test_a_finding_does_not_depend_on_the_list_of_another_session() -> None:
+    """Equal tools in another order, or compiled only when they are called, are another list."""
+    one, other = Client(Tools(100)), Client(Tools(100))
+    one.list(tool("a"), tool("b"))
+    other.list(tool("b"), tool("a"))
+    expected = [client.call("c").violations[0].expected for client in (one, other)]
+    assert expected == ["a listed tool: a or b", "a listed tool: b or a"]
+    bad = {"name": "bad", "inputSchema": {"type": "object", "properties": {"a": {"$ref": "https://a.example"}}}}
+    large = tool("large", outputSchema={"type": "object", "description": "x" * 200_000})
+    for client in (one, other):
+        client.list()
+    assert one.list(large, bad) == []
+    assert other.list(large, following="1") == []
+    assert other.list(bad, cursor="1") == ["contract/remote-ref"]
+    assert [rules(client.call("bad")) for client in (one, other)] == [["contract/remote-ref"], []]
+
+
 def test_all_lists_together_are_bounded_and_what_has_no_room_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     from assay.contracts import tool_contracts
 

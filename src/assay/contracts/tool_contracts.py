@@ -19,7 +19,7 @@ import orjson
 
 from assay.base.bounded import Bounded
 from assay.base.limits import DEFAULT
-from assay.base.shares import Shares
+from assay.base.bounded import Shares
 from assay.base.verdict import Violation
 from assay.contracts.tool_contract import Contract, Unusable
 from assay.engine.fault import SchemaRefusal
@@ -261,7 +261,7 @@ class Tools:
             taken = {name: each for name, each in whole.contracts.items() if name not in quarantined}
         fits = self._keep(taken, quarantined)
         is_cut = page.is_cut or len(learned) < len(tools)
-        self._check_page(page, unkept, found, over_http=over_http)
+        _check_page(page, unkept, found, over_http=over_http)
         if not fits:
             _report_no_room(found)
         report.take(_limited(found, is_cut=is_cut))
@@ -283,36 +283,33 @@ class Tools:
             tools = ToolList.of({**tools.contracts, **page.kept()}, frozenset(), self.owner)
         return ToolChain(tools, count, size)
 
-    def _unkept(self, before: ToolChain | None, page: ToolPage) -> dict[int, str]:
+    def _unkept(self, before: ToolChain | None, page: ToolPage) -> dict[int, tuple[str, str]]:
         """
-        Return the numbers of the tools on *page* that are not remembered, each with the limit that they exceed.
+        Return the numbers of the tools on *page* that are not remembered, each with the limit that they exceed and what
+        to do about it.
 
         A page of a list that begins, or continues *before*, is used beside the list that is known, so that twice as
         much is kept for a while.
         """
+        too_many = f"at most {self._limit:,} tools", "List fewer tools, or increase limits.tools."
+        shorten = "Shorten the schemas, or increase limits.contract_bytes."
+        too_long = f"at most {self._most_bytes:,} bytes of schemas", shorten
         count, size = (0, 0) if before is None else (before.length, before.size)
         times = 1 if before is None else 2
         known, known_size = len(self.known), self._list.size
-        unkept: dict[int, str] = {}
+        unkept: dict[int, tuple[str, str]] = {}
         for number, contract in page.contracts.items():
             count, size = count + 1, size + contract.size
             is_new = contract.name not in self.known
             if contract.name in self._wanted:
                 continue
             if count > self._limit or (is_new and known >= times * self._limit):
-                unkept[number] = "tools"
+                unkept[number] = too_many
             elif size > self._most_bytes or (is_new and known_size + contract.size > times * self._most_bytes):
-                unkept[number] = "bytes"
+                unkept[number] = too_long
             elif is_new:
                 known, known_size = known + 1, known_size + contract.size
         return unkept
-
-    def _limits(self, why: str) -> tuple[str, str]:
-        """Return the limit that a tool exceeds, and what to do about it."""
-        if why == "tools":
-            return f"at most {self._limit:,} tools", "List fewer tools, or increase limits.tools."
-        expected = f"at most {self._most_bytes:,} bytes of schemas"
-        return expected, "Shorten the schemas, or increase limits.contract_bytes."
 
     def _keep(self, contracts: Mapping[str, Contract], quarantined: frozenset[str]) -> bool:
         """Know these contracts, and these quarantined tools; return False, and change nothing, without room for it."""
@@ -324,30 +321,6 @@ class Tools:
     def _take(self, tools: ToolList) -> None:
         self._list = tools
         self.known, self.is_late = tools.contracts, tools.is_late
-
-    def _check_page(self, page: ToolPage, unkept: Mapping[int, str], found: Report, *, over_http: bool) -> None:
-        """Report what is wrong with the tools of *page*, in their order; no call of the *unkept* ones is judged."""
-        revision = str(found.revision)
-        odd = {number: each.name for number, each in page.contracts.items() if not _USUAL.fullmatch(each.name)}
-        first_odd = next(iter(odd), None) if features_of(revision).tool_names else None
-        for number in sorted({*page.contracts, *page.repeated}):
-            at, contract = f"/result/tools/{number}", page.contracts.get(number)
-            if contract is None:
-                name = f"{_shown(page.repeated[number])} again"
-                found.add("contract/duplicate-tool", f"{at}/name", expected="a unique name", found=name)
-                continue
-            for member, refusal in contract.unusable:
-                found.take(schema_faults(refusal, f"{at}/{member}", revision, over_http=over_http))
-            if number == first_odd:
-                # One violation for all of them.
-                names = ", ".join(map(_shown, islice(odd.values(), _MOST_SHOWN)))
-                rest = f" and {len(odd) - _MOST_SHOWN} more" if len(odd) > _MOST_SHOWN else ""
-                expected = "1 to 128 letters, digits, underscores, hyphens and dots (ASCII)"
-                found.add("protocol/tool-name", f"{at}/name", expected=expected, found=names + rest)
-            if number in unkept:
-                expected, hint = self._limits(unkept[number])
-                name = f"{_shown(contract.name)} beyond them"
-                found.add("contract/schema-size", at, expected=expected, found=name, hint=hint)
 
     def _check_order(self, report: Report) -> None:
         """Report a list that has the tools of the one before in another order."""
@@ -507,6 +480,31 @@ def schema_faults(
     )
     # A client that sends no headers has no reason to drop a tool for a header.
     return (replace(wrong, action="report") if is_header and not over_http else wrong,)
+
+
+def _check_page(page: ToolPage, unkept: Mapping[int, tuple[str, str]], found: Report, *, over_http: bool) -> None:
+    """Report what is wrong with the tools of *page*, in their order; no call of the *unkept* ones is judged."""
+    revision = str(found.revision)
+    odd = {number: each.name for number, each in page.contracts.items() if not _USUAL.fullmatch(each.name)}
+    first_odd = next(iter(odd), None) if features_of(revision).tool_names else None
+    for number in sorted({*page.contracts, *page.repeated}):
+        at, contract = f"/result/tools/{number}", page.contracts.get(number)
+        if contract is None:
+            name = f"{_shown(page.repeated[number])} again"
+            found.add("contract/duplicate-tool", f"{at}/name", expected="a unique name", found=name)
+            continue
+        for member, refusal in contract.unusable:
+            found.take(schema_faults(refusal, f"{at}/{member}", revision, over_http=over_http))
+        if number == first_odd:
+            # One violation for all of them.
+            names = ", ".join(map(_shown, islice(odd.values(), _MOST_SHOWN)))
+            rest = f" and {len(odd) - _MOST_SHOWN} more" if len(odd) > _MOST_SHOWN else ""
+            expected = "1 to 128 letters, digits, underscores, hyphens and dots (ASCII)"
+            found.add("protocol/tool-name", f"{at}/name", expected=expected, found=names + rest)
+        if number in unkept:
+            expected, hint = unkept[number]
+            name = f"{_shown(contract.name)} beyond them"
+            found.add("contract/schema-size", at, expected=expected, found=name, hint=hint)
 
 
 def _limited(found: Report, *, is_cut: bool) -> list[Violation]:
