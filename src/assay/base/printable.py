@@ -2,7 +2,7 @@
 
 import codecs
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 _ACTED_UPON: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -68,6 +68,16 @@ codecs.register_error(ERRORS, _replaced)
 def counted(number: int, noun: str) -> str:
     """Return a count with its noun: ``1 tool``, ``2,000 resource templates``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+_MOST_NAMES: Final = 20
+"""Names that are listed on one line; the rest are counted."""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return *names* as a list, shortened."""
+    rest = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + rest
 
 
 OURS: Final = "assay: "

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from assay import __version__
 from assay.base.errors import UsageError
-from assay.base.printable import counted, plain
+from assay.base.printable import counted, listed, plain
 from assay.base.verdict import Party, Verdict, Violation
 from assay.cli.guard_plan import FOUND, recording_of
 from assay.cli.options import (
@@ -34,7 +34,6 @@ from assay.cli.terminal.style import Style
 from assay.cli.terminal.verdicts import message_lines
 from assay.core.conversation import Conversation
 from assay.core.masking import masked_command, masked_url
-from assay.core.quarantined_names import listed
 from assay.core.render import as_json
 from assay.core.server_commands import name_of_command
 from assay.edges.pipes import Signals

@@ -17,9 +17,8 @@ from weakref import WeakValueDictionary
 
 import orjson
 
-from assay.base.bounded import Bounded
+from assay.base.bounded import Bounded, Shares
 from assay.base.limits import DEFAULT
-from assay.base.bounded import Shares
 from assay.base.verdict import Violation
 from assay.contracts.tool_contract import Contract, Unusable
 from assay.engine.fault import SchemaRefusal

@@ -12,7 +12,7 @@ from typing import Final
 from assay.base.printable import OURS, counted, label, labelled, plain
 from assay.base.verdict import Exchange, Party, Verdict, Violation
 from assay.core.lifecycle import spoken
-from assay.core.quarantined_names import Quarantined, summed
+from assay.core.list_filter import Quarantined, summed
 from assay.core.redaction import Redactor
 from assay.core.render import changes
 from assay.guard.deliveries import UNKNOWN, End

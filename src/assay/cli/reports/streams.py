@@ -17,7 +17,7 @@ from assay.cli.reports.result import ReportOptions, messages_of
 from assay.cli.terminal.excerpts import excerpt_lines
 from assay.cli.terminal.style import Style
 from assay.cli.terminal.verdicts import headline, place_lines, rule_lines, without_repeats
-from assay.core.quarantined_names import Quarantined
+from assay.core.list_filter import Quarantined
 from assay.records.digest import FindingGroup, FindingGroups
 from assay.records.judged_records import JudgedRecord
 from assay.records.outcomes import WORDS, recorded_outcome, recorded_title

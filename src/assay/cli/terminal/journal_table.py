@@ -12,11 +12,10 @@ from datetime import UTC, datetime
 from textwrap import wrap
 from typing import Final
 
-from assay.base.printable import counted, plain
+from assay.base.printable import counted, listed, plain
 from assay.cli.terminal.style import Style
 from assay.cli.terminal.table import Column, Table
 from assay.cli.terminal.verdicts import COLOURS
-from assay.core.quarantined_names import listed
 from assay.core.render import MOST_SHOWN, changes
 from assay.records.outcomes import SHOWN, recorded_outcome, recorded_title
 from assay.records.record import Finding, Metadata, Record
