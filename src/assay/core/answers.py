@@ -1,15 +1,17 @@
 """How an answer is judged by its request: by the definition of its method or type, and by the topics. No I/O."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from assay.base.verdict import Exchange, Kind
-from assay.core import defaults
+from assay.base.verdict import Exchange, Kind, Violation
 from assay.core.state import State
 from assay.core.topics import extensions, handshake
 from assay.core.topics.tasks import is_task
+from assay.engine.wording import found as found_words
 from assay.ladder.revision_rules import Definition, RevisionRules
 from assay.rules.report import Report
+from assay.spec.revisions import handshake as has_handshake
 
 
 def check_answer(state: State, exchange: Exchange, message: dict[str, Any], kind: Kind, report: Report) -> None:
@@ -34,13 +36,13 @@ def check_answer(state: State, exchange: Exchange, message: dict[str, Any], kind
         return
     elif exchange.as_task or rules.features.result_types:
         definition = _result_definition(state, exchange, result, rules, report)
-        defaults.check(exchange, definition, result, report)
+        _check_defaults(exchange, definition, result, report)
     if result:
         definition.check_look_alikes(result, "/result", report)
-    read = defaults.filled(exchange, definition, result)
+    read = filled(exchange, definition, result)
     before = len(report.found)
     if not definition.check("protocol/result", read, "/result", report) and read is not result:
-        report.found[before:] = defaults.described(report.found[before:], result)
+        report.found[before:] = _described(report.found[before:], result)
     if not any(each.stops for each in report.found[before:]):
         state.check("result", exchange, result, report)
     # A list is forwarded without its invalid entries, so the others are judged all the same.
@@ -69,3 +71,54 @@ def _result_definition(
     name = rules.result_definition(exchange.method, result, as_task=exchange.as_task)
     definition: Definition = exchange.entry.result
     return definition if name is None else rules.definition(name)
+
+
+# ── members with defaults ────────────────────────────────────────────────────────────────────────────────────────────
+#
+# A result of 2026-07-28 must have members for which a client has a default: by the specification an absent `resultType`
+# is `"complete"`, and an absent or negative `ttlMs` is 0. A cache without a scope must not share its content. So such a
+# result can be used, and only the defect is reported; the rest of it is judged with the defaults in place.
+
+DEFAULTS: Final[Mapping[str, str | int]] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+"""The value that a client reads for each member that is absent."""
+
+_RESULT_TYPE: Final = "resultType"
+_HINTS: Final = ("ttlMs", "cacheScope")
+
+
+def filled(exchange: Exchange, definition: Definition, result: dict[str, Any]) -> dict[str, Any]:
+    """Return *result* as a client reads it: itself, or a copy with the defaults of what is absent."""
+    if has_handshake(exchange.revision):
+        return result
+    absent = {name: DEFAULTS[name] for name in _wrong(definition, result)}
+    return {**result, **absent} if absent else result
+
+
+def _described(faults: Iterable[Violation], result: dict[str, Any]) -> list[Violation]:
+    """Return the *faults* of a result with defaults filled in, so that they describe *result* as it was sent."""
+    return [replace(each, found=found_words(result)) if each.at == "/result" else each for each in faults]
+
+
+def _check_defaults(exchange: Exchange, definition: Definition, result: dict[str, Any], report: Report) -> None:
+    """Report each member of *result* that a client reads a default for."""
+    for name in () if has_handshake(exchange.revision) else _wrong(definition, result):
+        if name == _RESULT_TYPE:
+            report.add("protocol/result-type-missing", "/result", expected=name, found="nothing")
+        elif name in result:
+            expected, found = "an integer of at least 0", f"{result[name]:.0f}"
+            report.add("protocol/cache-hints", f"/result/{name}", expected=expected, found=found)
+        else:
+            report.add("protocol/cache-hints", "/result", expected=name, found="nothing")
+
+
+def _wrong(definition: Definition, result: dict[str, Any]) -> list[str]:
+    """Yield the members for which a default is used. Only cacheable results have cache hints."""
+    wrong = [] if _RESULT_TYPE in result else [_RESULT_TYPE]
+    if definition.defines("cacheScope"):
+        wrong += [name for name in _HINTS if name not in result or (name == "ttlMs" and _is_negative(result[name]))]
+    return wrong
+
+
+def _is_negative(ttl: Any) -> bool:
+    """Return whether *ttl* is a negative integer, also as -1.0. Other invalid values have no default."""
+    return type(ttl) in (int, float) and ttl < 0 and ttl == int(ttl)

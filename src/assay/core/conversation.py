@@ -17,20 +17,18 @@ from assay.base.limits import DEFAULT, Limits
 from assay.base.verdict import Exchange, Findings, Kind, Party, Repair, Verdict, Violation, verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core import exchange_rules, excused, judge_failure, list_filter, render, repair, result_repair
-from assay.core.answers import check_answer
-from assay.core.defaults import filled
+from assay.core.answers import check_answer, filled
 from assay.core.party_state import Side
 from assay.core.quick_look import QuickLook
 from assay.core.state import State
 from assay.core.topics import capabilities, extensions, rounds
 from assay.core.topics import tools as tools_topic
 from assay.core.topics.table import Note
-from assay.core.topics.unjudged import NOT_JUDGED
 from assay.engine.budget import LARGE, Budget
-from assay.ladder import contract, envelope, framing, serving, syntax
+from assay.ladder import contract, envelope, framing, syntax
 from assay.ladder.headers import Headers, check_headers
 from assay.ladder.revision_rules import Entry, RevisionRules
-from assay.rules.policy import REPAIRED_RESULTS, Policy
+from assay.rules.policy import NOT_JUDGED, REPAIRED_RESULTS, Policy
 from assay.rules.report import Report
 from assay.spec.extensions import extended_methods
 from assay.spec.revisions import FEATURES, features_of
@@ -428,7 +426,7 @@ class Conversation:
             exchange.spelling = render.id_token(frame, message["id"])
         if facts.served:
             # No policy lets it pass.
-            report.found += serving.check_alone(message, report.found, rules.revision)
+            report.found += exchange_rules.check_alone(message, report.found, rules.revision)
         if "params" in message and not report.stops:
             state.check("request", exchange, message["params"], report)
             # The arguments of a call that is repaired are compared once they are repaired.
@@ -550,7 +548,7 @@ class Conversation:
         self._once(report)
         if facts.served:
             # No policy lets it pass.
-            report.found += serving.check_alone(message, report.found, rules.revision)
+            report.found += exchange_rules.check_alone(message, report.found, rules.revision)
         note = Note(side, method, message.get("params", {}), rules)
         if not self._enforcing or not report.stops:
             state.check_note(note, report)
@@ -698,7 +696,7 @@ class Conversation:
     def _stops(self, message: Any, report: Report, facts: Facts) -> bool:
         """Return whether a message is stopped: by the mode, or because the guard that serves it has to."""
         enforced = self._enforcing and report.stops
-        return enforced or (facts.served and serving.must_stop(message, report.found, facts.spoken))
+        return enforced or (facts.served and exchange_rules.must_stop(message, report.found, facts.spoken))
 
     # ── what the guard asks beside frames ────────────────────────────────────────────────────────────────────────────
 

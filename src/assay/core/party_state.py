@@ -1,7 +1,6 @@
 """The state of one party: its open requests, its progress tokens, its capabilities. No judging, no I/O."""
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, Final, Literal
 
 from assay.base.bounded import Bounded
@@ -9,7 +8,6 @@ from assay.base.json_values import Id
 from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Party
 from assay.ladder.revision_rules import Entry, RevisionRules
-from assay.spec.methods import methods
 from assay.spec.revisions import handshake
 
 _MOST_SHARED: Final = 1000
@@ -118,53 +116,3 @@ class Side:
     def broke_off(self, token: Id) -> bool:
         """Return whether a request with this progress token was cancelled or given up, which its receiver may miss."""
         return any(each.token == token and each.state in _BROKEN_OFF for each in self.settled.values())
-
-
-def undeclared(party: Party, revision: str, declared: Mapping[Party, Mapping[str, Any] | None]) -> frozenset[str]:
-    """Return the methods that *party* may not send because of missing capabilities; none while those are unknown."""
-    if all(each is None for each in declared.values()):
-        # True at the start of every conversation, and without sessions each request starts one.
-        return frozenset()
-    lacking = [names for owner, path, names in _needs(party, revision) if not _is_declared(declared[owner], path)]
-    return frozenset().union(*lacking)
-
-
-@cache
-def _needs(party: Party, revision: str) -> tuple[tuple[Party, tuple[str, ...], frozenset[str]], ...]:
-    """Return each capability that methods of *party* need, with its owner, and the names of those methods."""
-    found: dict[tuple[Party, str], set[str]] = {}
-    for name, known in methods(revision).items():
-        needed = known.needs(party.value) if party in known.senders else None
-        if needed is not None:
-            found.setdefault((Party(needed[0]), needed[1]), set()).add(name)
-    return tuple((owner, tuple(path.split(".")), frozenset(names)) for (owner, path), names in found.items())
-
-
-def _is_declared(capabilities: Mapping[str, Any] | None, path: tuple[str, ...]) -> bool:
-    """Return whether a party has declared the capability at *path*, or its capabilities are not known."""
-    here: Any = capabilities
-    if here is None:
-        return True
-    for step in path:
-        here = here.get(step) if type(here) is dict or isinstance(here, Mapping) else None
-        if here is None or here is False:
-            return False
-    return True
-
-
-def missing_capability(
-    method: str, party: Party, revision: str, declared: Mapping[Party, Mapping[str, Any] | None]
-) -> tuple[Party, str] | None:
-    """Return the party and the capability that are missing for *method* of *party*; None if it may send the method."""
-    known = methods(revision)[method]
-    needed = known.needs(party.value) if party in known.senders else None
-    if needed is None:
-        return None
-    owner, path = Party(needed[0]), needed[1]
-    capabilities = declared[owner]
-    return None if capabilities is None or has_capability(capabilities, path) else (owner, path)
-
-
-def has_capability(capabilities: Mapping[str, Any], path: str) -> bool:
-    """Return whether *path* was declared: as an object of that name, or as a flag that is true."""
-    return _is_declared(capabilities, tuple(path.split(".")))

@@ -17,7 +17,7 @@ from assay.base.large_frames import more_than
 from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Party, Repair, Violation
 from assay.contracts.store import compiled
-from assay.core import defaults
+from assay.core.answers import DEFAULTS
 from assay.core.repair import Repaired, rewritten
 from assay.core.topics import errors
 from assay.engine.compiled import Compiled
@@ -87,8 +87,8 @@ def repaired(
 def _default(_: Exchange, __: dict[str, Any], wrong: Violation) -> Repair:
     """Return the repair of a member for which a client reads a default."""
     if wrong.at == "/result":
-        return Repair("add", f"/result/{wrong.expected}", defaults.DEFAULTS[wrong.expected])
-    return Repair("replace", wrong.at, defaults.DEFAULTS[steps(wrong.at)[-1]])
+        return Repair("add", f"/result/{wrong.expected}", DEFAULTS[wrong.expected])
+    return Repair("replace", wrong.at, DEFAULTS[steps(wrong.at)[-1]])
 
 
 def _code(exchange: Exchange, message: dict[str, Any], wrong: Violation) -> Repair | None:

@@ -12,9 +12,10 @@ from assay.base.verdict import Exchange, Party
 from assay.contracts.tool_contract import Contract
 from assay.contracts.tool_contracts import Tools
 from assay.core.lifecycle import Lifecycle
-from assay.core.party_state import Side, undeclared
+from assay.core.party_state import Side
 from assay.core.topics import all_topics as _  # noqa: F401 - fills the table
 from assay.core.topics import extensions, handshake
+from assay.core.topics.capabilities import undeclared
 from assay.core.topics.table import Note, hearing
 from assay.rules.report import Report
 from assay.spec.extensions import extended_methods

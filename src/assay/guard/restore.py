@@ -10,7 +10,7 @@ from typing import Any, Final
 from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.core.conversation import Conversation
-from assay.core.party_state import has_capability
+from assay.core.topics.capabilities import has_capability
 from assay.guard.routing import Router
 from assay.ladder import syntax
 from assay.ladder.framing import Rest

@@ -37,6 +37,9 @@ REPAIRED_RESULTS: Final = (
 
 REPAIRABLE: Final = (*REPAIRED, *REPAIRED_RESULTS)
 
+NOT_JUDGED: Final = "contract/not-judged"
+"""The rule of a call that is not judged by the schemas of its tool."""
+
 
 def fitting(rule: str) -> tuple[str, ...]:
     """Return the actions that fit *rule*, in the operator's words."""

@@ -75,6 +75,16 @@ class Report:
             )
             self.take((wrong,))
 
+    def add_forgotten(self, what: str, at: str) -> None:
+        """Add that the message cannot be judged, because *what* it depends on is not remembered."""
+        self.add(
+            "contract/unjudged",
+            at,
+            expected=f"{what} that is remembered",
+            found="one that is unknown or forgotten",
+            hint="It was forwarded without a check. The guard remembers the most recent ones only.",
+        )
+
     def take(self, faults: Iterable[Violation], more: int = 0) -> None:
         """Add *faults*, each with the action that the policy has for it, and count *more*."""
         policy, tool_at = self.policy, self.tool_at

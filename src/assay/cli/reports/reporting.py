@@ -20,8 +20,8 @@ from assay.cli.reports.outputs import OutputFile, ReportFileError, ReportOutput
 from assay.cli.reports.result import ReportOptions, RunResult, counts_by
 from assay.cli.reports.streams import StreamReport, comparison_problem
 from assay.cli.slow_answers import SlowAnswers
-from assay.core.topics.unjudged import NOT_JUDGED
 from assay.records.judged_records import JudgedRecord
+from assay.rules.policy import NOT_JUDGED
 
 
 class Reporting:

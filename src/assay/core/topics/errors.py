@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from assay.base.verdict import Exchange, Party
-from assay.core.party_state import has_capability
 from assay.core.topics import extensions
-from assay.core.topics.capabilities import TASK_CAPABILITIES
+from assay.core.topics.capabilities import TASK_CAPABILITIES, has_capability
 from assay.core.topics.table import on
 from assay.rules.report import Report
 from assay.spec.extensions import SKILLS

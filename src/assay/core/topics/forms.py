@@ -14,7 +14,6 @@ from assay.base.json_values import obj
 from assay.base.verdict import Exchange
 from assay.contracts.store import patterns
 from assay.core.topics.table import on
-from assay.core.topics.unjudged import forgotten
 from assay.engine.admission import SchemaRefusal, compile_untrusted
 from assay.rules import broken
 from assay.rules.report import Report
@@ -62,7 +61,7 @@ def check_answer(state: "State", exchange: Exchange | None, result: dict[str, An
     forms = state.own(Forms)
     text = forms.take(exchange)
     if not text and (text is not None or forms.is_cut) and has_content(result):
-        forgotten("a form", "/result/content", report)
+        report.add_forgotten("a form", "/result/content")
     if text:
         check_content(text, result, "/result", report)
 

@@ -10,8 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from assay.base.json_values import obj
 from assay.core.topics.forms import LARGEST, check_content, form_of, has_content, has_form
-from assay.core.topics.results import report_roots
-from assay.core.topics.unjudged import forgotten
+from assay.core.topics.roots import report_roots
 from assay.engine.pointers import escaped
 from assay.engine.wording import found as found_words
 from assay.ladder.revision_rules import RevisionRules
@@ -84,7 +83,7 @@ def check_responses(
         request, place = asked.get(key), f"{at}/{escaped(key)}"
         if request is None:
             if not whole:
-                forgotten("a request for input", place, report)
+                report.add_forgotten("a request for input", place)
                 return
         elif not _is_answer(request.method, response, rules, report):
             _report_other_kind(request.method, response, place, rules, report)
@@ -93,7 +92,7 @@ def check_responses(
         elif request.form:
             check_content(request.form, response, place, report)
         elif request.form is not None and has_content(response):
-            forgotten("a form", f"{place}/content", report)
+            report.add_forgotten("a form", f"{place}/content")
 
 
 def _is_answer(method: str, response: Any, rules: RevisionRules, report: Report) -> bool:

@@ -21,9 +21,8 @@ from assay.base.verdict import Exchange
 from assay.core.render import shown_id
 from assay.core.topics.capabilities import check_input_requests
 from assay.core.topics.inputs import AskedInput, check_responses, kept
-from assay.core.topics.results import report_roots
+from assay.core.topics.roots import report_roots
 from assay.core.topics.table import on
-from assay.core.topics.unjudged import forgotten
 from assay.engine.pointers import escaped
 from assay.engine.wording import listed, name
 from assay.ladder.revision_rules import MAY_ASK_BACK
@@ -303,7 +302,7 @@ def _check_unknown(known: SharedRounds, exchange: Exchange, params: dict[str, An
     state, or made it up.
     """
     if known.is_cut:
-        forgotten("a request for input", "/params", report)
+        report.add_forgotten("a request for input", "/params")
         return
     is_answered = known.is_whole and "inputResponses" in params
     waiting = known.waiting(exchange, obj(params["inputResponses"])) if is_answered else None

@@ -22,9 +22,8 @@ from assay.base.bounded import BoundedSizes
 from assay.base.json_values import obj
 from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Party
-from assay.core.party_state import has_capability
 from assay.core.topics import forms, inputs
-from assay.core.topics.capabilities import TASK_CAPABILITIES, check_input_requests, report_lack
+from assay.core.topics.capabilities import TASK_CAPABILITIES, check_input_requests, has_capability, report_lack
 from assay.core.topics.errors import INVALID_PARAMS
 from assay.core.topics.extensions import leaves_out
 from assay.core.topics.forms import LARGEST
@@ -32,7 +31,6 @@ from assay.core.topics.inputs import AskedInput
 from assay.core.topics.lists import check_length
 from assay.core.topics.subscriptions import ACKNOWLEDGED, LISTEN, declared_by_listener
 from assay.core.topics.table import Note, on
-from assay.core.topics.unjudged import forgotten
 from assay.engine.pointers import escaped
 from assay.engine.wording import found as found_words
 from assay.engine.wording import shown
@@ -181,7 +179,7 @@ def check_payload(state: "State", exchange: Exchange, result: dict[str, Any], re
     if len(report.found) == before:
         _check_related(exchange, result, report)
         if started is None:
-            forgotten("a task", "/result", report)
+            report.add_forgotten("a task", "/result")
     forms.check_answer(state, started, result, report)
 
 
@@ -349,7 +347,7 @@ def take_poll(state: "State", exchange: Exchange, params: dict[str, Any], report
     if exchange.method != "tasks/update" or not responses:
         return
     if task is None:
-        forgotten("a task", "/params/inputResponses", report)
+        report.add_forgotten("a task", "/params/inputResponses")
     elif isinstance(responses, dict):
         _check_responses(task, exchange.entry.rules, responses, report)
 
@@ -543,7 +541,7 @@ def _check_result(
         place, expected = f"{at}/result/_meta/{escaped(_RELATED)}", "a result that does not name its task"
         report.add("tasks/related-task", place, expected=expected, found=_RELATED)
     if fits and task is None:
-        forgotten("a task", f"{at}/result", report)
+        report.add_forgotten("a task", f"{at}/result")
     elif fits and task is not None and task.contract is not None:
         before = len(report.found)
         contract.check_output(task.contract, result, report)

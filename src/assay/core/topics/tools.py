@@ -8,8 +8,8 @@ from assay.base.verdict import Exchange, Party
 from assay.contracts.tool_contract import Contract
 from assay.contracts.tool_contracts import cursor_key
 from assay.core.topics.table import Note, on
-from assay.core.topics.unjudged import NOT_JUDGED
 from assay.ladder import contract
+from assay.rules.policy import NOT_JUDGED
 from assay.rules.report import Report
 from assay.spec.revisions import handshake, is_known
 from assay.spec.schema import closest

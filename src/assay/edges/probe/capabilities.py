@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from assay.base.errors import CanonicalError
 from assay.core import render
-from assay.core.party_state import has_capability
+from assay.core.topics.capabilities import has_capability
 from assay.ladder import syntax
 from assay.spec.methods import methods
 from assay.spec.revisions import handshake

@@ -1,4 +1,4 @@
-"""Rules for results beyond their schema: the number of completion values, the place of roots."""
+"""Roots, and other members of results that a schema cannot express: the number of completion values."""
 
 from typing import TYPE_CHECKING, Any, Final
 
