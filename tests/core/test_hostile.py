@@ -124,7 +124,7 @@ def test_a_server_that_calls_every_task_the_same_leaks_no_tokens() -> None:
         params = {"name": "x", "task": {}, "_meta": {"progressToken": ident}}
         good(talk.client(request(ident, "tools/call", params)))
         good(talk.server(result(ident, {"task": task})))
-    assert len(talk.conversation._sides[Party.CLIENT].tokens) == 1
+    assert len(talk.conversation._parties[Party.CLIENT].tokens) == 1
 
 
 def test_under_audit_a_refused_message_changes_nothing_that_was_agreed() -> None:

@@ -165,7 +165,7 @@ def test_what_is_kept_of_refused_requests_is_bounded() -> None:
     talk = audited(limits=Limits(open_requests=5))
     for ident in range(100):
         asked(talk, {"id": ident, "method": "ping"})
-    side = talk.conversation._sides[Party.CLIENT]
+    side = talk.conversation._parties[Party.CLIENT]
     assert (len(side.open), side.unknown) == (5, 95)
 
 

@@ -92,7 +92,7 @@ def test_what_is_remembered_of_ids_and_shared_tokens_is_bounded() -> None:
     for number in range(1500):
         talk.client(asking(2 * number, number))
         talk.client(asking(2 * number + 1, number))
-    assert len(talk.conversation._sides[Party.CLIENT].shared) == 1000
+    assert len(talk.conversation._parties[Party.CLIENT].shared) == 1000
 
 
 def test_under_audit_both_are_reported_and_pass() -> None:

@@ -18,7 +18,7 @@ from assay.base.verdict import Exchange, Findings, Kind, Party, Repair, Verdict,
 from assay.contracts.tool_contracts import Tools
 from assay.core import exchange_rules, excused, judge_failure, list_filter, render, repair, result_repair
 from assay.core.answers import check_answer, filled
-from assay.core.party_state import Side
+from assay.core.party_state import PartyState
 from assay.core.quick_look import QuickLook
 from assay.core.state import State
 from assay.core.topics import capabilities, extensions, rounds
@@ -122,7 +122,7 @@ class Conversation:
         self._lock = lock
         # The quick look supports the common profile only.
         self._state = State(limits, revision, errata=errata, quick=profile == "mcp", tools=tools)
-        self._sides = self._state.sides
+        self._parties = self._state.parties
         self._quick = QuickLook(self._state)
         self._frame_bytes, self._depth, self._values = limits.frame_bytes, limits.depth, limits.values
         self._budget = Budget(b"", limits.violations)
@@ -142,14 +142,14 @@ class Conversation:
 
     def is_open(self, exchange: Exchange) -> bool:
         """Return whether the sender of a request still waits for the answer."""
-        return self._sides[exchange.asker].open.get(exchange.id) is exchange
+        return self._parties[exchange.asker].open.get(exchange.id) is exchange
 
     def open_requests(self, party: Party) -> tuple[Exchange, ...]:
         """Return the requests of *party* that are not answered, oldest first."""
-        return tuple(each for each in self._sides[party].open.values() if not each.excused)
+        return tuple(each for each in self._parties[party].open.values() if not each.excused)
 
     def __repr__(self) -> str:
-        waiting = sum(len(side.open) for side in self._sides.values())
+        waiting = sum(len(sender.open) for sender in self._parties.values())
         asked = f"{waiting} open request{'' if waiting == 1 else 's'}"
         return f"<Conversation: {self.mode}, {self.revision or 'no revision yet'}, {asked}>"
 
@@ -203,7 +203,7 @@ class Conversation:
         For our own tools, whose results are checked against their contract before they are written: the frame is not
         parsed again, and the value of the verdict is None.
         """
-        self._sides[_CLIENT].close(exchange, "answered")
+        self._parties[_CLIENT].close(exchange, "answered")
         return verdict(_SERVER, frame, "result", None, exchange, exchange.entry.revision)
 
     def _garbled(self, party: Party, frame: bytes, why: Violation | None) -> Verdict:
@@ -218,14 +218,14 @@ class Conversation:
 
         A client gets an error, up to a limit. A server gets none: a line that it prints by mistake is not a request.
         """
-        side = self._sides[party]
-        side.garbage += 1
+        sender = self._parties[party]
+        sender.garbage += 1
         report = self._report(self.revision)
         report.take([why] if why is not None else [])
         back = None
         answered = party is _CLIENT and not any(each.action == "drop" for each in report.found)
         stops = self._enforcing if stops is None else stops
-        if stops and answered and side.garbage <= self.limits.garbage_answers:
+        if stops and answered and sender.garbage <= self.limits.garbage_answers:
             back = render.refusal(None, report.found, 0, self.revision)
         findings = Findings(tuple(report.found), 0, None if stops else frame, back)
         return verdict(party, frame, "unreadable", None, None, self.revision, findings)
@@ -242,7 +242,7 @@ class Conversation:
         allowed = features_of(self.revision).batches and self._profile.batches
         if not allowed and all(isinstance(each, dict) and "method" not in each for each in values):
             # A party that sent a batch, which audit forwarded, may be answered with a batch.
-            allowed = self._sides[party.other].answers_unknown()
+            allowed = self._parties[party.other].answers_unknown()
         if not allowed or not 0 < len(values) <= self.limits.batch_entries:
             return self._no_batch(party, frame, values, allowed, facts)
         # The frame is scanned once more for the text of each entry.
@@ -299,7 +299,7 @@ class Conversation:
         if kind in _OUTCOMES and faults and all(each.rule == "envelope/id" for each in faults):
             # It may repeat the wrong id of its request.
             blank = kind == "error" and value.get("id") is None
-            if not blank and self._sides[party.other].answers_unknown():
+            if not blank and self._parties[party.other].answers_unknown():
                 return verdict(party, frame, kind, value, None, revision)
         if faults and kind == "error" and value.get("id", "") is None:
             # JSON-RPC 2.0, 5, requires null where the id of the request is unknown: `_unread` reports it.
@@ -316,7 +316,7 @@ class Conversation:
         self, party: Party, frame: bytes, kind: Kind, value: Any, faults: Sequence[Violation], facts: Facts
     ) -> Verdict:
         """Return the verdict on a malformed message: a request is answered, an answer fails the request of its id."""
-        asker = self._sides[party.other]
+        asker = self._parties[party.other]
         report = self._report(self.revision)
         report.take(faults)
         if kind in _OUTCOMES:
@@ -397,7 +397,7 @@ class Conversation:
         *,
         repairing: bool = True,
     ) -> Verdict:
-        state, side, method = self._state, self._sides[party], message["method"]
+        state, sender, method = self._state, self._parties[party], message["method"]
         state.catch_up()
         rules, early = state.lifecycle.place_request(party, message, facts.revision)
         report = self._report(rules.revision, _tool_named(message))
@@ -413,10 +413,10 @@ class Conversation:
         else:
             report.take(faults)
         rules.check_params(entry, message, report)
-        side.forget_excused(ident)
-        exchange_rules.check_id(side, ident, method, self.limits.open_requests, report)
-        if rules is side.rules:
-            capabilities.check_method(self._sides, side, method, report)
+        sender.forget_excused(ident)
+        exchange_rules.check_id(sender, ident, method, self.limits.open_requests, report)
+        if rules is sender.rules:
+            capabilities.check_method(self._parties, sender, method, report)
         if batched and method == "initialize":
             report.add("protocol/batched-initialize", "/method", expected="initialize alone", found="in a batch")
         exchange = Exchange.of(entry, ident)
@@ -433,12 +433,12 @@ class Conversation:
             if not self._enforcing or not report.stops:
                 rounds.check_retry(state, exchange, message["params"], report)
         elif not self._enforcing and report.stops:
-            excused.take_refused(state, side, exchange, message, report)
+            excused.take_refused(state, sender, exchange, message, report)
         self._quarantine_called(message, report)
-        side.garbage = 0
+        sender.garbage = 0
         # Under audit nothing is repaired: the call is forwarded unchanged, and its progress is still tracked.
         if repairing and self._enforcing and self._policy is not None and method == "tools/call" and report.stops:
-            side.forget_token(exchange)
+            sender.forget_token(exchange)
 
             def again(spelt: bytes, value: dict[str, Any]) -> Verdict:
                 return self._request(party, spelt, value, facts, batched, ident, repairing=False)
@@ -446,7 +446,7 @@ class Conversation:
             repaired = self._repaired_call(frame, message, report.found, again)
             if repaired is not None:
                 return repaired
-        return self._heard_request(side, frame, message, exchange, report, facts)
+        return self._heard_request(sender, frame, message, exchange, report, facts)
 
     def _check_headers(
         self, entry: Entry, message: dict[str, Any], headers: Headers, faults: list[Violation], report: Report
@@ -495,7 +495,13 @@ class Conversation:
         return verdict(heard.party, frame, "request", message, heard.exchange, heard.revision, findings)
 
     def _heard_request(
-        self, side: Side, frame: bytes, message: dict[str, Any], exchange: Exchange, report: Report, facts: Facts
+        self,
+        sender: PartyState,
+        frame: bytes,
+        message: dict[str, Any],
+        exchange: Exchange,
+        report: Report,
+        facts: Facts,
     ) -> Verdict:
         """Return the verdict on a request: it is forwarded unless it is refused and the mode enforces that."""
         self._once(report)
@@ -503,35 +509,35 @@ class Conversation:
         listed, more = report.listed
         back = None
         if forwarded:
-            self._take_request(side, exchange, message)
+            self._take_request(sender, exchange, message)
         else:
-            side.forget_token(exchange)
+            sender.forget_token(exchange)
             ident = exchange.spelling or render.id_token(frame, message["id"])
             requested = named_revision(message) or facts.revision
             back = render.refusal(ident, listed, more, exchange.revision, requested=requested, spoken=facts.spoken)
         aside = list_filter.quarantined(report.found) if listed else ()
         findings = Findings(listed, more, frame if forwarded else None, back, (), aside) if listed else None
-        return verdict(side.party, frame, "request", message, exchange, exchange.revision, findings)
+        return verdict(sender.party, frame, "request", message, exchange, exchange.revision, findings)
 
-    def _take_request(self, side: Side, exchange: Exchange, message: dict[str, Any]) -> None:
+    def _take_request(self, sender: PartyState, exchange: Exchange, message: dict[str, Any]) -> None:
         """Note that a request was forwarded, and waits for its answer."""
-        first = side.open.get(exchange.id)
-        if first is None and len(side.open) < self.limits.open_requests:
-            side.open[exchange.id] = exchange
+        first = sender.open.get(exchange.id)
+        if first is None and len(sender.open) < self.limits.open_requests:
+            sender.open[exchange.id] = exchange
             self._state.forwarded(exchange, message)
             return
         # It was reported, and passes all the same.
-        side.unknown += 1
-        side.forget_token(exchange)
+        sender.unknown += 1
+        sender.forget_token(exchange)
         if first is not None:
             # No one can say which of the two an answer belongs to.
             first.detail, first.contract = first.tool, None
-            first.entry = first.entry.rules.stranger(side.party, first.method)
+            first.entry = first.entry.rules.stranger(sender.party, first.method)
 
     # ── a notification ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _notification(self, party: Party, frame: bytes, message: dict[str, Any], facts: Facts) -> Verdict:
-        state, side, method = self._state, self._sides[party], message["method"]
+        state, sender, method = self._state, self._parties[party], message["method"]
         state.catch_up()
         rules, early = state.lifecycle.place_notification(party, method)
         report = self._report(rules.revision)
@@ -543,16 +549,16 @@ class Conversation:
             report.take((exchange_rules.no_such_method(self._state, rules, party, "notification", message),))
         else:
             rules.check_params(entry, message, report)
-        if rules is side.rules:
-            capabilities.check_method(self._sides, side, method, report)
+        if rules is sender.rules:
+            capabilities.check_method(self._parties, sender, method, report)
         self._once(report)
         if facts.served:
             # No policy lets it pass.
             report.found += exchange_rules.check_alone(message, report.found, rules.revision)
-        note = Note(side, method, message.get("params", {}), rules)
+        note = Note(sender, method, message.get("params", {}), rules)
         if not self._enforcing or not report.stops:
             state.check_note(note, report)
-        side.garbage = 0
+        sender.garbage = 0
         forwarded = not self._stops(message, report, facts)
         exchange = state.noted(note) if forwarded else None
         findings = Findings(*report.listed, frame if forwarded else None) if report.found else None
@@ -561,10 +567,10 @@ class Conversation:
     # ── an answer ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _answer(self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, ident: Id | None) -> Verdict:
-        self._sides[party].garbage = 0
+        self._parties[party].garbage = 0
         if ident is None:
             return self._unread(party, frame, message)
-        asker = self._sides[party.other]
+        asker = self._parties[party.other]
         exchange = asker.open.get(ident) or asker.settled.get(ident)
         if exchange is None or exchange.state not in {"open", "cancelled"}:
             return self._unsolicited(party, frame, message, kind, exchange)
@@ -649,7 +655,7 @@ class Conversation:
 
     def _unread(self, party: Party, frame: bytes, message: dict[str, Any]) -> Verdict:
         """Return the verdict on an error without an id, about an invalid message. It is forwarded."""
-        revision, asker = self.revision, self._sides[party.other]
+        revision, asker = self.revision, self._parties[party.other]
         report = self._report(revision)
         exchange = None
         # Before a revision is agreed only JSON-RPC applies, which requires null.
@@ -669,7 +675,7 @@ class Conversation:
         self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, exchange: Exchange | None
     ) -> Verdict:
         """Return the verdict on an answer without an open request; it is delivered only if it may have one."""
-        asker = self._sides[party.other]
+        asker = self._parties[party.other]
         if asker.answers_unknown():
             return verdict(party, frame, kind, message, None, self.revision)
         report = self._report(self.revision)
@@ -779,10 +785,10 @@ class Conversation:
         *unstarted* means that there never was a server. *excused* means that *party* could not answer, because the
         other party left or the guard ended: then the verdicts have no violation.
         """
-        asker = self._sides[party.other]
-        self._sides[party].open.clear()
-        self._sides[party].tokens.clear()
-        asker.unknown = self._sides[party].unknown = 0
+        asker = self._parties[party.other]
+        self._parties[party].open.clear()
+        self._parties[party].tokens.clear()
+        asker.unknown = self._parties[party].unknown = 0
         asker.open = {ident: each for ident, each in asker.open.items() if not each.excused}
         return [
             self._abandoned(asker, each, "answered", "UPSTREAM_FAILURE", why, data, unstarted, excused)
@@ -815,15 +821,15 @@ class Conversation:
         The edge measures the time. An answer that still comes is not delivered.
         The error also has *data*; *unstarted* and *excused* are as in `end`.
         """
-        exchange = self._sides[asker].open.get(ident)
+        exchange = self._parties[asker].open.get(ident)
         if exchange is None or exchange.excused:
             return None
         state: Literal["answered", "timed-out"] = "timed-out" if code == "TIMEOUT" else "answered"
-        return self._abandoned(self._sides[asker], exchange, state, code, why, data, unstarted, excused)
+        return self._abandoned(self._parties[asker], exchange, state, code, why, data, unstarted, excused)
 
     def _abandoned(
         self,
-        asker: Side,
+        asker: PartyState,
         exchange: Exchange,
         state: Literal["answered", "timed-out"],
         code: str,

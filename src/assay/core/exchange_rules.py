@@ -9,7 +9,7 @@ from assay.base.errors import with_party
 from assay.base.json_values import Id, named_revision
 from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Kind, Party, Violation
-from assay.core.party_state import Side
+from assay.core.party_state import PartyState
 from assay.core.render import shown_id
 from assay.core.state import State
 from assay.core.topics import extensions
@@ -60,16 +60,16 @@ def no_such_method(state: State, rules: RevisionRules, party: Party, kind: Kind,
     )
 
 
-def check_id(side: Side, ident: Id, method: str, most_open: int, report: Report) -> None:
+def check_id(sender: PartyState, ident: Id, method: str, most_open: int, report: Report) -> None:
     """Report an id of a request that is in use or was used before, or one request too many."""
-    if ident in side.open:
-        found = f"{shown_id(ident)}, the id of an open {side.open[ident].method}"
+    if ident in sender.open:
+        found = f"{shown_id(ident)}, the id of an open {sender.open[ident].method}"
         report.add("protocol/id-in-use", "/id", expected="an unused id", found=found)
-    elif len(side.open) >= most_open:
+    elif len(sender.open) >= most_open:
         report.add("protocol/too-many-open", expected=f"at most {most_open:,} open requests", found="one more")
-    elif ident in side.settled and method != "initialize" and handshake(str(report.revision)):
+    elif ident in sender.settled and method != "initialize" and handshake(str(report.revision)):
         # 2026-07-28 has no sessions, and forbids only ids that are still open.
-        before = side.settled[ident]
+        before = sender.settled[ident]
         if not before.reusable:
             found = f"{shown_id(ident)}, already used for {before.method}"
             report.add("protocol/id-reused", "/id", expected="a new id", found=found)
@@ -98,7 +98,7 @@ def no_whole_number(profile: Profile, revision: str | None) -> Violation:
     return violation("envelope/id", "/id", expected=profile.id_words, found="a fraction", revision=revision)
 
 
-def answers_nothing(faults: Iterable[Violation], value: Any, asker: Side) -> list[Violation]:
+def answers_nothing(faults: Iterable[Violation], value: Any, asker: PartyState) -> list[Violation]:
     """
     Return the *faults* of an answer, with another hint if it can only be the answer to a notification.
 
@@ -109,7 +109,7 @@ def answers_nothing(faults: Iterable[Violation], value: Any, asker: Side) -> lis
     return [replace(each, hint=f"{each.hint} {_UNANSWERED}") if each.rule in _ABOUT_IDS else each for each in faults]
 
 
-def unsolicited(ident: Any, exchange: Exchange | None, asker: Side, revision: str | None) -> Violation:
+def unsolicited(ident: Any, exchange: Exchange | None, asker: PartyState, revision: str | None) -> Violation:
     """
     Return the violation of an answer without an open request; *exchange* is the request that it is too late for, if
     any.
@@ -125,7 +125,7 @@ def unsolicited(ident: Any, exchange: Exchange | None, asker: Side, revision: st
     )
 
 
-def _other_type(ident: Any, asker: Side) -> str | None:
+def _other_type(ident: Any, asker: PartyState) -> str | None:
     """Return the hint for an id that differs from that of an open request only in its type."""
     other: Id | None = str(ident) if type(ident) is int else None
     if type(ident) is str and _WHOLE.fullmatch(ident):

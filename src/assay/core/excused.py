@@ -12,7 +12,7 @@ from typing import Any, Final
 from assay.base.json_values import Id, obj
 from assay.base.verdict import UNNAMED, Exchange, Party, Violation
 from assay.core.judge_failure import loosely_read
-from assay.core.party_state import Side
+from assay.core.party_state import PartyState
 from assay.core.render import usable_id
 from assay.core.state import State
 from assay.core.topics.table import Note
@@ -33,13 +33,13 @@ def take_unreadable(state: State, party: Party, frame: bytes, why: Violation) ->
     if isinstance(value, dict) and "id" in value and "method" in value:
         take_malformed(state, party, frame, {name: value[name] for name in ("id", "method")}, (why,))
     else:
-        state.sides[party].unknown += 1
+        state.parties[party].unknown += 1
 
 
 def take_batch(state: State, party: Party, frames: Sequence[bytes], values: Sequence[Any]) -> None:
     """Keep what the answers to a refused batch will need: its entries may be answered alone or together."""
     most = state.limits.batch_entries
-    state.sides[party].unknown += 1 + max(0, len(values) - most)
+    state.parties[party].unknown += 1 + max(0, len(values) - most)
     for frame, value in zip(frames[:most], values[:most], strict=True):
         if isinstance(value, dict) and "id" in value:
             take_malformed(state, party, frame, value)
@@ -47,22 +47,22 @@ def take_batch(state: State, party: Party, frames: Sequence[bytes], values: Sequ
 
 def take_malformed(state: State, party: Party, frame: bytes, value: Any, faults: Sequence[Violation] = ()) -> None:
     """Keep what the answer to a malformed message, or to one of a refused batch, will need of it."""
-    side = state.sides[party]
+    sender = state.parties[party]
     method, ident = obj(value).get("method"), usable_id(frame, value)
     if method is None and ("result" in obj(value) or "error" in obj(value)):
         return
     # JSON-RPC 2.0, 5: a message without an id that is usable is answered with the id null.
-    has_room = len(side.open) < state.limits.open_requests and len(str(ident)) <= state.limits.id_bytes
-    if ident is not None and ident not in side.open and has_room and _is_clear(frame, faults):
-        _open(state, side, frame, value, ident)
+    has_room = len(sender.open) < state.limits.open_requests and len(str(ident)) <= state.limits.id_bytes
+    if ident is not None and ident not in sender.open and has_room and _is_clear(frame, faults):
+        _open(state, sender, frame, value, ident)
     else:
-        side.unknown += 1
+        sender.unknown += 1
     if isinstance(method, str) and method.startswith("notifications/"):
         # Although it is malformed, or has an id.
-        state.noted(Note(side, method, obj(value.get("params")), side.rules))
+        state.noted(Note(sender, method, obj(value.get("params")), sender.rules))
 
 
-def take_refused(state: State, side: Side, exchange: Exchange, message: dict[str, Any], report: Report) -> None:
+def take_refused(state: State, sender: PartyState, exchange: Exchange, message: dict[str, Any], report: Report) -> None:
     """Keep what the answer to a refused request will need of it; the envelope of *message* is valid."""
     rules = {each.rule for each in report.found}
     entry = exchange.entry
@@ -73,9 +73,9 @@ def take_refused(state: State, side: Side, exchange: Exchange, message: dict[str
         exchange.contract = None
     if "protocol/unsupported-revision" in rules:
         # The revision of the answer, if one comes, is unknown.
-        exchange.entry = entry.rules.stranger(side.party, entry.name)
+        exchange.entry = entry.rules.stranger(sender.party, entry.name)
     if entry.params is None and entry.name.startswith("notifications/"):
-        state.noted(Note(side, entry.name, obj(message.get("params")), side.rules))
+        state.noted(Note(sender, entry.name, obj(message.get("params")), sender.rules))
 
 
 def take_answer(state: State, exchange: Exchange, value: dict[str, Any]) -> None:
@@ -92,14 +92,14 @@ def unread(exchange: Exchange) -> Report:
     return Report(exchange.revision, Budget(b"", 1))
 
 
-def _open(state: State, side: Side, frame: bytes, value: dict[str, Any], ident: Id) -> None:
+def _open(state: State, sender: PartyState, frame: bytes, value: dict[str, Any], ident: Id) -> None:
     method = value.get("method")
     name = method if isinstance(method, str) else UNNAMED
     message: dict[str, Any] = {"method": name, "params": obj(value.get("params"))}
-    rules, early = state.lifecycle.place_request(side.party, message, None)
+    rules, early = state.lifecycle.place_request(sender.party, message, None)
     is_known = all(each.rule != "protocol/unsupported-revision" for each in early)
-    entry = rules.calls[side.party, "request"].get(name) if is_known else None
-    exchange = side.open[ident] = Exchange.of(entry or rules.stranger(side.party, name), ident)
+    entry = rules.calls[sender.party, "request"].get(name) if is_known else None
+    exchange = sender.open[ident] = Exchange.of(entry or rules.stranger(sender.party, name), ident)
     exchange.excused = True
     state.check("request", exchange, message["params"], unread(exchange))
     if name == "initialize":

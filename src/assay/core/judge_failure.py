@@ -30,22 +30,22 @@ def unjudged(
 
     *closing* are requests whose answer was lost on the way; with *passes* the frame is forwarded.
     """
-    side, asker = state.sides[party], state.sides[party.other]
-    kind, revision = _kind(value), side.rules.revision
+    sender, asker = state.parties[party], state.parties[party.other]
+    kind, revision = _kind(value), sender.rules.revision
     ident = render.usable_id(frame, value) if kind in {"request", "result", "error"} else None
     token = render.id_token(frame, value["id"]) if ident is not None else b""
     onward, back, exchange = frame if passes else None, None, None
     if ident is not None and kind == "request":
-        exchange = side.open.get(ident)
+        exchange = sender.open.get(ident)
         if not passes:
             back = render.refusal(token, (wrong,), 0, revision)
             if exchange is not None:
-                side.close(exchange, "answered")
-        elif exchange is None and len(side.open) < state.limits.open_requests:
-            exchange = side.open[ident] = Exchange.of(side.rules.stranger(party, value["method"]), ident)
+                sender.close(exchange, "answered")
+        elif exchange is None and len(sender.open) < state.limits.open_requests:
+            exchange = sender.open[ident] = Exchange.of(sender.rules.stranger(party, value["method"]), ident)
             exchange.spelling, exchange.level = token, ANY_LEVEL
         elif exchange is None:
-            side.unknown += 1
+            sender.unknown += 1
     elif ident is not None:
         exchange = asker.open.get(ident)
         if exchange is not None:

@@ -16,7 +16,7 @@ _MOST_SHARED: Final = 1000
 _BROKEN_OFF: Final = frozenset({"cancelled", "timed-out"})
 
 
-class Side:
+class PartyState:
     """The state of one party."""
 
     __slots__ = (

@@ -24,7 +24,7 @@ class QuickLook:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._client, self._server = state.sides[Party.CLIENT], state.sides[Party.SERVER]
+        self._client, self._server = state.parties[Party.CLIENT], state.parties[Party.SERVER]
         self._extensions = state.own(RequestExtensions)
         self._id_bytes = state.limits.id_bytes
         self._most_open = state.limits.open_requests
@@ -54,14 +54,14 @@ class QuickLook:
                     if known.is_odd(arguments):
                         return None
                     break
-        side = self._client
-        entry = side.call
-        requests = side.open
+        client = self._client
+        entry = client.call
+        requests = client.open
         # 0 may have been written as -0; the thorough way keeps the spelling.
         if entry is None or not ident or ident in requests or len(requests) >= self._most_open:
             return None
-        stateless = side.stateless
-        if not stateless and (len(params) != 2 or ident in side.settled):
+        stateless = client.stateless
+        if not stateless and (len(params) != 2 or ident in client.settled):
             return None
         exchange = Exchange()
         exchange.entry = entry
@@ -71,7 +71,7 @@ class QuickLook:
         if stateless and not _quick_meta(exchange, params, self._extensions.plain):
             return None
         requests[ident] = exchange
-        side.garbage = 0
+        client.garbage = 0
         return exchange
 
     def result(self, message: dict[str, Any]) -> Exchange | None:

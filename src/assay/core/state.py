@@ -12,7 +12,7 @@ from assay.base.verdict import Exchange, Party
 from assay.contracts.tool_contract import Contract
 from assay.contracts.tool_contracts import Tools
 from assay.core.lifecycle import Lifecycle
-from assay.core.party_state import Side
+from assay.core.party_state import PartyState
 from assay.core.topics import all_topics as _  # noqa: F401 - fills the table
 from assay.core.topics import extensions, handshake
 from assay.core.topics.capabilities import undeclared
@@ -41,7 +41,7 @@ class State:
         """Whether the conversation is known from its first message on: otherwise it goes on from another one."""
         self.lifecycle = Lifecycle(revision, errata=errata)
         self.tools = Tools(limits.tools, limits.contract_bytes) if tools is None else tools
-        self.sides = {party: Side(party, limits, self.lifecycle.rules) for party in Party}
+        self.parties = {party: PartyState(party, limits, self.lifecycle.rules) for party in Party}
         self._quick = quick
         self._topics: dict[type, Any] = {}
         self.settle()
@@ -115,7 +115,7 @@ class State:
 
     def catch_up(self) -> None:
         """Copy the capabilities that the server declared in another conversation about the same tools."""
-        server = self.sides[Party.SERVER]
+        server = self.parties[Party.SERVER]
         if server.capabilities is not self.tools.declared and self.lifecycle.phase == "stateless":
             server.capabilities = self.tools.declared
             self.settle()
@@ -123,26 +123,26 @@ class State:
     def settle(self) -> None:
         """Give both parties the revision in force, and find the methods that neither may send."""
         rules = self.lifecycle.rules
-        declared = {party: side.capabilities for party, side in self.sides.items()}
-        for party, side in self.sides.items():
-            side.use(rules)
-            side.undeclared = undeclared(party, rules.revision, declared)
+        declared = {party: each.capabilities for party, each in self.parties.items()}
+        for party, each in self.parties.items():
+            each.use(rules)
+            each.undeclared = undeclared(party, rules.revision, declared)
             settled = self.lifecycle.phase in {"operating", "stateless"}
-            if self._quick and settled and "tools/call" not in side.undeclared:
-                side.call = rules.calls[party, "request"].get("tools/call")
+            if self._quick and settled and "tools/call" not in each.undeclared:
+                each.call = rules.calls[party, "request"].get("tools/call")
 
     def refuse_handshake(self) -> None:
         """Forget a failed handshake; another one may follow."""
         self.lifecycle.refused()
-        self.sides[Party.CLIENT].capabilities = self.sides[Party.SERVER].capabilities = None
+        self.parties[Party.CLIENT].capabilities = self.parties[Party.SERVER].capabilities = None
         self.settle()
 
     def renew(self) -> None:
         """Forget what concerned only the server before."""
-        server = self.sides[Party.SERVER]
+        server = self.parties[Party.SERVER]
         server.open.clear()
-        for side in self.sides.values():
-            side.unknown = 0
+        for each in self.parties.values():
+            each.unknown = 0
         # An answer to a cancelled request may still be forwarded, but not to a server that never made it.
         server.settled.clear()
         server.tokens.clear()
@@ -154,8 +154,8 @@ class State:
 
     def forget_client(self) -> None:
         """Forget all settled requests, and what the next client has not declared or seen."""
-        for side in self.sides.values():
-            side.settled.clear()
+        for each in self.parties.values():
+            each.settled.clear()
         for topic in self._topics.values():
             if hasattr(topic, "forget_client"):
                 topic.forget_client()

@@ -463,7 +463,7 @@ def test_a_task_with_a_long_id_is_judged_as_any_other() -> None:
     [key] = talk.conversation.tools.topics[ServerTasks]
     assert len(key) < 100
     # A settled request is kept, too: a client could ask about a thousand ids of megabytes.
-    polls = talk.conversation._sides[Party.CLIENT].settled.values()
+    polls = talk.conversation._parties[Party.CLIENT].settled.values()
     kept = [each.beyond for each in polls if isinstance(each.beyond, Poll)]
     assert len(kept) == 3
     assert all(len(each.start) <= 60 for each in kept)

@@ -76,7 +76,7 @@ def remembered(conversation: Conversation) -> dict[str, object]:
             list(side.tokens.items()),
             side.garbage,
         )
-        for side in conversation._sides.values()
+        for side in conversation._parties.values()
     }
 
 

@@ -127,7 +127,7 @@ def learn_pages(state: "State", exchange: Exchange, result: dict[str, Any], _: R
 def forget_pages(state: "State", note: Note) -> None:
     """Forget all pages: the server has reported that its tools have changed."""
     pages = state.known(AppPages)
-    if pages is not None and note.side.party is Party.SERVER:
+    if pages is not None and note.sender.party is Party.SERVER:
         pages.known.clear()
 
 

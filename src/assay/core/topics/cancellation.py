@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from assay.base.json_values import ident
 from assay.base.verdict import Exchange, Party
-from assay.core.party_state import Side
+from assay.core.party_state import PartyState
 from assay.core.render import shown_id
 from assay.core.topics.subscriptions import LISTEN
 from assay.core.topics.table import Note, on
@@ -29,7 +29,7 @@ def check_cancellation(state: "State", note: Note, report: Report) -> None:
     asker = _asker(state, note)
     exchange = asker.open.get(number)
     rule, at, found, hint = "protocol/cancel", "/params/requestId", shown_id(number), None
-    if asker is not note.side and exchange is not None and exchange.method != LISTEN:
+    if asker is not note.sender and exchange is not None and exchange.method != LISTEN:
         rule, expected, found = "protocol/cancel-other", "the id of a subscription", f"the id of {exchange.method}"
     elif exchange is None and number not in asker.settled and not asker.may_have(number):
         expected = "the id of an open request from the sender"
@@ -55,12 +55,12 @@ def note_cancellation(state: "State", note: Note) -> Exchange | None:
     if exchange is None:
         return asker.settled.get(number)
     # A request that the server may not cancel stays open: its answer is still due.
-    if asker is note.side or exchange.method == LISTEN:
+    if asker is note.sender or exchange.method == LISTEN:
         asker.close(exchange, "cancelled")
     return exchange
 
 
-def _asker(state: "State", note: Note) -> Side:
+def _asker(state: "State", note: Note) -> PartyState:
     """Return the party whose requests the sender of a cancellation may cancel."""
-    is_own = note.side.party is Party.CLIENT or note.rules.features.handshake
-    return note.side if is_own else state.sides[Party.CLIENT]
+    is_own = note.sender.party is Party.CLIENT or note.rules.features.handshake
+    return note.sender if is_own else state.parties[Party.CLIENT]

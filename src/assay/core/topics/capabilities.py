@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from assay.base.json_values import CAPABILITIES_KEY, obj
 from assay.base.verdict import Exchange, Party
-from assay.core.party_state import Side
+from assay.core.party_state import PartyState
 from assay.core.topics.table import on
 from assay.engine.pointers import escaped
 from assay.rules.report import Report
@@ -173,18 +173,18 @@ def report_lack(at: str, party: Party, path: str, report: Report, found: str = "
     report.add("protocol/capability", at, expected=f"the {party}'s capability {path}", found=found, hint=hint)
 
 
-def check_method(sides: Mapping[Party, Side], side: Side, method: str, report: Report) -> None:
+def check_method(parties: Mapping[Party, PartyState], sender: PartyState, method: str, report: Report) -> None:
     """Report a method that needs a capability which was not declared."""
-    if method in side.undeclared:
-        declared = {each: one.capabilities for each, one in sides.items()}
-        owner, path = missing_capability(method, side.party, str(report.revision), declared) or (side.party, method)
+    if method in sender.undeclared:
+        declared = {each: one.capabilities for each, one in parties.items()}
+        owner, path = missing_capability(method, sender.party, str(report.revision), declared) or (sender.party, method)
         report_lack("/method", owner, path, report, f"{method}, although it was not declared")
 
 
 @on("request", *{*_CAPABILITIES, *TASK_CAPABILITIES})
 def check_features(state: "State", exchange: Exchange, params: dict[str, Any], report: Report) -> None:
     """Report a request that its receiver did not declare, or the tool does not allow."""
-    receiver = state.sides[exchange.asker.other]
+    receiver = state.parties[exchange.asker.other]
     declared = receiver.capabilities
     if declared is None or not _declares_modes(exchange):
         return
@@ -202,7 +202,7 @@ def check_features(state: "State", exchange: Exchange, params: dict[str, Any], r
 @on("error")
 def check_error(state: "State", exchange: Exchange, error: dict[str, Any], report: Report) -> None:
     """Report an error that asks its receiver for something it did not declare."""
-    declared = state.sides[exchange.asker].capabilities
+    declared = state.parties[exchange.asker].capabilities
     if error["code"] != _URL_REQUIRED or declared is None or not _declares_modes(exchange):
         return
     if not has_capability(declared, _URL):

@@ -52,7 +52,7 @@ _WITHDRAWN: Final[Mapping[int, str]] = {
 def check_code(state: "State", exchange: Exchange, error: dict[str, Any], report: Report) -> None:
     """Report an error whose code contradicts the request, or that a server must not use."""
     code = error["code"]
-    declared = state.sides[exchange.asker.other].capabilities
+    declared = state.parties[exchange.asker.other].capabilities
     if exchange.entry.extension is not None:
         _check_of_extension(state, exchange, code, report)
     elif code == NOT_FOUND:
@@ -73,7 +73,7 @@ def _check_of_extension(state: "State", exchange: Exchange, code: Any, report: R
     """Report an error that answers a method of a known extension."""
     extension = exchange.entry.extension
     if code == NOT_FOUND and extensions.missing(state, exchange) is None:
-        if state.sides[Party.SERVER].capabilities is not None:
+        if state.parties[Party.SERVER].capabilities is not None:
             _report_not_implemented(exchange, f"extensions.{extension.identifier}", report)
     elif code == NO_RESOURCE and extension is SKILLS and exchange.features.handshake:
         # Without a handshake the code is withdrawn for every method.

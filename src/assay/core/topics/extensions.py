@@ -120,7 +120,7 @@ def declared_by(message: Mapping[str, Any]) -> dict[str, Any]:
 
 def goes_beyond(state: "State", capabilities: Mapping[str, Any] | None = None) -> bool:
     """Return whether either party, or the *capabilities* of a request, declared something unknown."""
-    declared = (*(side.capabilities for side in state.sides.values()), capabilities)
+    declared = (*(each.capabilities for each in state.parties.values()), capabilities)
     return bool(_kept(state)) or any(_beyond(each) for each in declared)
 
 
@@ -130,7 +130,7 @@ def leaves_out(state: "State", extension: Extension, capabilities: Mapping[str, 
 
     Either party may have declared that, or the *capabilities* of a request.
     """
-    declared = (*(side.capabilities for side in state.sides.values()), capabilities)
+    declared = (*(each.capabilities for each in state.parties.values()), capabilities)
     return extension.identifier in _kept(state) or any(has_revision(each, extension) for each in declared)
 
 
@@ -143,7 +143,7 @@ def _kept(state: "State") -> frozenset[str]:
 
 def missing(state: "State", exchange: Exchange) -> str | None:
     """Return the capability for a request of an extension that the server certainly lacks; None without one."""
-    server, identifier = state.sides[Party.SERVER].capabilities, exchange.entry.extension.identifier
+    server, identifier = state.parties[Party.SERVER].capabilities, exchange.entry.extension.identifier
     if server is None:
         return None
     if identifier not in obj(server.get(EXTENSIONS)):
@@ -163,7 +163,7 @@ def rule_beyond(state: "State", rules: RevisionRules, party: Party, message: dic
     """
     if goes_beyond(state, declared_by(message)):
         return "protocol/extension"
-    heard = state.sides[Party.SERVER].capabilities is not None or state.tools.declared is not None
+    heard = state.parties[Party.SERVER].capabilities is not None or state.tools.declared is not None
     if rules.features.handshake:
         return None if heard or state.lifecycle.phase != "operating" else "protocol/unheard-extension"
     # A server without a handshake sends no requests, with or without extensions.

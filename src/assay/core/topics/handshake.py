@@ -59,7 +59,7 @@ def begin(state: "State", exchange: Exchange, params: dict[str, Any]) -> None:
         if lifecycle.phase not in {"new", "stateless"}:
             return
         lifecycle.initialize(params)
-        client = state.sides[Party.CLIENT]
+        client = state.parties[Party.CLIENT]
         for each in client.settled.values():
             # The ids of another session do not count.
             each.reusable = True
@@ -88,12 +88,12 @@ def discover(state: "State", exchange: Exchange, result: dict[str, Any], report:
         state.lifecycle.stateless(exchange.entry.rules)
         _take_versions(state, exchange, result.get("supportedVersions"))
         _take_server(state, result, report)
-        state.tools.declared = state.sides[Party.SERVER].capabilities
+        state.tools.declared = state.parties[Party.SERVER].capabilities
 
 
 def _take_server(state: "State", result: dict[str, Any], report: Report) -> None:
     declared = obj(result.get("capabilities"))
-    state.sides[Party.SERVER].capabilities = declared
+    state.parties[Party.SERVER].capabilities = declared
     state.settle()
     extensions.take(state, Party.SERVER, declared, "/result/capabilities", state.lifecycle.rules, report)
 
@@ -120,6 +120,6 @@ def _take_versions(state: "State", exchange: Exchange, versions: Any) -> None:
 @on("noted", "notifications/initialized")
 def complete(state: "State", note: Note) -> None:
     """Note that the client has completed the handshake."""
-    if note.side.party is Party.CLIENT:
+    if note.sender.party is Party.CLIENT:
         state.lifecycle.initialized()
         state.settle()

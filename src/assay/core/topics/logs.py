@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from assay.base.json_values import LEVEL_KEY, SUBSCRIPTION_KEY, obj, text
 from assay.base.verdict import Exchange, Party
-from assay.core.party_state import Side
+from assay.core.party_state import PartyState
 from assay.core.topics.subscriptions import is_on_subscription
 from assay.core.topics.table import Note, on
 from assay.engine.pointers import escaped
@@ -41,14 +41,14 @@ def take_level(_: "State", exchange: Exchange, params: dict[str, Any]) -> None:
 @on("note", "notifications/message")
 def check_message(state: "State", note: Note, report: Report) -> None:
     """Report a log message that no request of the client asked for."""
-    if note.side.party is Party.CLIENT or note.rules.features.handshake:
+    if note.sender.party is Party.CLIENT or note.rules.features.handshake:
         return
     if is_on_subscription(note.params):
         at = f"/params/_meta/{escaped(SUBSCRIPTION_KEY)}"
         expected, found = "a log message without a subscription", "one on a subscription"
         report.add("protocol/log", at, expected=expected, found=found)
         return
-    client = state.sides[Party.CLIENT]
+    client = state.parties[Party.CLIENT]
     rank = RANKS.get(text(note.params.get("level")))
     # If the conversation is not known from its beginning, the message may belong to a request elsewhere.
     if rank is None or len(client.open) > _MOST or not (state.whole or client.open):
@@ -65,7 +65,7 @@ def check_message(state: "State", note: Note, report: Report) -> None:
     report.add("protocol/log", at, expected=expected, found=f"one of the level {LEVELS[rank]}")
 
 
-def _at_work(client: Side) -> Iterator[Exchange]:
+def _at_work(client: PartyState) -> Iterator[Exchange]:
     """Return the requests that a log message can be about; never a subscription."""
     yield from (each for each in client.open.values() if each.method != "subscriptions/listen")
     yield from (each for each in client.settled.values() if each.state in {"cancelled", "timed-out"})

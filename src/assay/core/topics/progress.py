@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from assay.base.json_values import SUBSCRIPTION_KEY, Id, ident, obj
 from assay.base.verdict import Exchange
-from assay.core.party_state import Side
+from assay.core.party_state import PartyState
 from assay.core.render import shown_id
 from assay.core.topics.lists import check_length
 from assay.core.topics.subscriptions import is_on_subscription
@@ -24,20 +24,20 @@ def take_token(state: "State", exchange: Exchange, params: dict[str, Any], repor
     token = ident(obj(params.get("_meta")).get("progressToken"))
     if token is None or (isinstance(token, str) and not check_length(_AT, token, state.limits.id_bytes, report)):
         return
-    side = state.sides[exchange.asker]
-    if token in side.tokens:
-        _check_unshared(side, token, report)
+    sender = state.parties[exchange.asker]
+    if token in sender.tokens:
+        _check_unshared(sender, token, report)
     exchange.token = token
-    side.tokens[token] = None
+    sender.tokens[token] = None
 
 
-def _check_unshared(side: Side, token: Id, report: Report) -> None:
-    """Report a request whose progress token belongs to another open request of *side*."""
-    other = next((each for each in side.open.values() if each.token == token), None)
+def _check_unshared(sender: PartyState, token: Id, report: Report) -> None:
+    """Report a request whose progress token belongs to another open request of *sender*."""
+    other = next((each for each in sender.open.values() if each.token == token), None)
     if other is None:
         return
     # From now on a progress notification could be about either request.
-    side.shared[token] = None
+    sender.shared[token] = None
     found = f"{shown_id(token)}, the token of the open request {shown_id(other.id)} ({other.method})"
     report.add("protocol/progress-token", _AT, expected="an unused token", found=found)
 
@@ -45,7 +45,7 @@ def _check_unshared(side: Side, token: Id, report: Report) -> None:
 @on("note", "notifications/progress")
 def check_progress(state: "State", note: Note, report: Report) -> None:
     """Report progress without an open request, or that does not increase."""
-    asker = state.sides[note.side.party.other]
+    asker = state.parties[note.sender.party.other]
     if is_on_subscription(note.params) and not note.rules.features.handshake:
         report.add(
             "protocol/progress",
@@ -77,7 +77,7 @@ def check_progress(state: "State", note: Note, report: Report) -> None:
 @on("noted", "notifications/progress")
 def note_progress(state: "State", note: Note) -> None:
     """Keep the last progress of a request."""
-    tokens = state.sides[note.side.party.other].tokens
+    tokens = state.parties[note.sender.party.other].tokens
     token, progress = ident(note.params.get("progressToken")), note.params.get("progress")
     if token in tokens and isinstance(progress, int | float):
         tokens[token] = progress

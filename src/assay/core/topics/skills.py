@@ -153,7 +153,7 @@ def learn(state: "State", exchange: Exchange, result: dict[str, Any], _: Report)
 def forget(state: "State", note: Note) -> None:
     """Forget what has changed."""
     skills = state.known(SkillDigests)
-    if skills is not None and note.side.party is Party.SERVER:
+    if skills is not None and note.sender.party is Party.SERVER:
         skills.changed(note.params.get("uri") if note.method.endswith("updated") else None)
 
 

@@ -176,14 +176,14 @@ def open_subscription(state: "State", exchange: Exchange, params: dict[str, Any]
 @on("note", *JUDGED)
 def check_notification(state: "State", note: Note, report: Report) -> None:
     """Report a notification that no open subscription asked for."""
-    if note.side.party is Party.CLIENT or note.rules.features.handshake:
+    if note.sender.party is Party.CLIENT or note.rules.features.handshake:
         return
     subscriptions = state.own(Subscriptions)
     number, known = _subscription_id(note.params), subscriptions.of(note.params)
     if number is None:
         _wrong(report, _AT, "the id of the subscription", "nothing")
     elif known is None:
-        if subscriptions.is_complete and not state.sides[Party.CLIENT].may_have(number):
+        if subscriptions.is_complete and not state.parties[Party.CLIENT].may_have(number):
             _wrong(report, _AT, "the id of a subscription", "an unknown id")
     elif known.exchange.state == "answered":
         _wrong(report, _AT, "the id of an open subscription", "that of an ended one")

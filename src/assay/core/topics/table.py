@@ -8,14 +8,14 @@ from assay.ladder.revision_rules import RevisionRules
 from assay.rules.report import Report
 
 if TYPE_CHECKING:
-    from assay.core.party_state import Side
+    from assay.core.party_state import PartyState
     from assay.core.state import State
 
 
 class Note(NamedTuple):
     """A notification."""
 
-    side: "Side"
+    sender: "PartyState"
     """The party that sent it."""
     method: str
     params: Mapping[str, Any]

@@ -84,10 +84,10 @@ _PAYLOADS: Final = {
 class Tasks:
     """The requests of one conversation that were answered with a task, of both parties, oldest first."""
 
-    __slots__ = ("_sides", "_started")
+    __slots__ = ("_parties", "_started")
 
     def __init__(self, state: "State") -> None:
-        self._sides = state.sides
+        self._parties = state.parties
         self._started: dict[tuple[Party, _Key], Exchange] = {}
         """The requests by their sender and the key of the task."""
 
@@ -104,7 +104,7 @@ class Tasks:
         self._started[key] = exchange
         # A task outlives the answer to the request that started it, and continues to report progress.
         if exchange.token is not None:
-            self._sides[exchange.asker].tokens[exchange.token] = None
+            self._parties[exchange.asker].tokens[exchange.token] = None
         if len(self._started) > _MOST_STARTED:
             self._forget(next(iter(self._started)))
 
@@ -121,7 +121,7 @@ class Tasks:
     def _forget(self, key: tuple[Party, _Key]) -> None:
         gone = self._started.pop(key, None)
         if gone is not None:
-            self._sides[gone.asker].forget_token(gone)
+            self._parties[gone.asker].forget_token(gone)
 
 
 @on("request", *TASK_CAPABILITIES, *_ABOUT_TASKS)
@@ -132,7 +132,7 @@ def take_task(state: "State", exchange: Exchange, params: dict[str, Any], report
         return
     if path is not None:
         # A receiver that did not declare it ignores the member `task`.
-        declared = state.sides[exchange.asker.other].capabilities
+        declared = state.parties[exchange.asker.other].capabilities
         exchange.as_task = "task" in params and declared is not None and has_capability(declared, path)
     elif isinstance(task, str):
         fits = check_length("/params/taskId", task, state.limits.id_bytes, report)
@@ -204,7 +204,7 @@ def note_fetched(state: "State", exchange: Exchange, _: dict[str, Any], __: Repo
     """Note that a task is over. Its payload may be fetched again, and is judged the same way."""
     started = state.own(Tasks).request_of(exchange)
     if started is not None:
-        state.sides[exchange.asker].forget_token(started)
+        state.parties[exchange.asker].forget_token(started)
 
 
 # ── the extension: what is remembered ────────────────────────────────────────────────────────────────────────────────
@@ -464,7 +464,7 @@ def check_change(state: "State", note: Note, report: Report) -> None:
 
     Notifications and answers come on different streams and overtake each other, so no status is compared.
     """
-    if note.side.party is Party.SERVER and not note.rules.features.handshake:
+    if note.sender.party is Party.SERVER and not note.rules.features.handshake:
         params = obj(note.params)
         task = state.shared(ServerTasks).get(_key(params.get("taskId")))
         _check_times(params, "/params", None, report)
@@ -474,7 +474,7 @@ def check_change(state: "State", note: Note, report: Report) -> None:
 @on("note", ACKNOWLEDGED)
 def check_acknowledged(state: "State", note: Note, report: Report) -> None:
     """Report a server that agrees to report on tasks to a client that did not declare them."""
-    if note.side.party is Party.CLIENT or note.rules.features.handshake or leaves_out(state, TASKS):
+    if note.sender.party is Party.CLIENT or note.rules.features.handshake or leaves_out(state, TASKS):
         return
     declared = declared_by_listener(state, note)
     is_undeclared = declared is not None and TASKS.identifier not in declared
@@ -487,7 +487,7 @@ def check_acknowledged(state: "State", note: Note, report: Report) -> None:
 @on("noted", _CHANGED)
 def note_change(state: "State", note: Note) -> None:
     """Keep what a notification asks the client for."""
-    asks = note.side.party is Party.SERVER and note.params.get("status") == "input_required"
+    asks = note.sender.party is Party.SERVER and note.params.get("status") == "input_required"
     if asks and not leaves_out(state, TASKS):
         state.shared(ServerTasks).learn(_key(note.params.get("taskId")), note.params)
 

@@ -141,4 +141,4 @@ def unlisted(state: "State", message: Any) -> str | None:
     revision = named_revision(message)
     if revision is None or handshake(revision) or not is_known(revision):
         revision = state.lifecycle.revision if state.lifecycle.phase == "operating" else None
-    return None if "tools/call" in state.sides[Party.CLIENT].undeclared else revision
+    return None if "tools/call" in state.parties[Party.CLIENT].undeclared else revision
