@@ -143,7 +143,7 @@ test:  ## lint, types and all tests
 	@cat $(TIMES)
 
 # What the tests in process reach of the packages that judge and decide; each has a floor.
-coverage: $(VENV)/.test  ## what the tests in process reach of core, guard and ladder
+coverage: $(VENV)/.test  ## what the tests in process reach of guard, judge and schema
 	@rm -rf $(COVERAGE) && mkdir -p $(COVERAGE)
 	@$(PIP) install 'coverage>=7.10'
 	$(BIN)/coverage run -m pytest --ignore tests/real -n auto

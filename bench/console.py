@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import orjson
 
-from assay.base.verdict import Party
-from assay.core.conversation import Conversation
+from assay.judge.conversation import Conversation
+from assay.model.verdict import Party
 from assay.records import run_files
 from assay.records.moments import Moment, spelled_ids
 from assay.records.record import RunIdentity, record_of, written_record

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from assay.base.verdict import Party
+from assay.model.verdict import Party
 from worst import CASES, PROMISED_MIB, PROMISED_MS, PROMISED_TIMES, Case
 
 SERVERS: Final = Path(__file__).parent / "servers"

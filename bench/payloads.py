@@ -4,8 +4,8 @@ from typing import Any
 
 import orjson
 
-from assay.base.verdict import Party
-from assay.core.conversation import Conversation
+from assay.judge.conversation import Conversation
+from assay.model.verdict import Party
 
 REVISION = "2025-11-25"
 

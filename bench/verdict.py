@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from assay.base.verdict import Party
-from assay.core.conversation import Conversation
+from assay.judge.conversation import Conversation
+from assay.model.verdict import Party
 from assay.spec.schema import protocol_schema
 from payloads import CALLS, TOOLS, call, opened, result
 from tables import PROGRESS, table

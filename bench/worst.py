@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from assay.base.large_frames import more_than
-from assay.base.limits import DEFAULT, Limits
-from assay.base.verdict import Party
-from assay.core.conversation import Conversation
+from assay.judge.conversation import Conversation
+from assay.model.large_frames import more_than
+from assay.model.limits import DEFAULT, Limits
+from assay.model.verdict import Party
 from assay.records.moments import Moment
 from assay.records.record import RunIdentity, record_of
 

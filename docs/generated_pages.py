@@ -13,13 +13,13 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any, Final
 
-from assay.base.errors import CanonicalError
-from assay.base.limits import Limits
 from assay.cli.main import parser
 from assay.cli.revision_changes import listed, revision_changes, row, section
-from assay.engine.fault import SchemaLimits
+from assay.model.errors import CanonicalError
+from assay.model.limits import Limits
 from assay.rules import RULES, Rule
 from assay.rules.policy import fitting
+from assay.schema.fault import SchemaLimits
 from assay.settings.fields import Key
 from assay.settings.loading import keys
 from assay.spec.methods import methods

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from generated_pages import ELSEWHERE
 
-from assay.base.errors import no_answer, within
-from assay.base.limits import Limits
 from assay.cli.main import parser
-from assay.engine.fault import SchemaLimits
+from assay.model.errors import no_answer, within
+from assay.model.limits import Limits
 from assay.rules import RULES
+from assay.schema.fault import SchemaLimits
 from assay.settings import Settings
 from assay.spec.extensions import extended_methods
 from assay.spec.methods import methods

@@ -12,18 +12,18 @@ from kit.rows import rows
 SOURCE = ROOT / "src" / "assay"
 
 LAYERS = (
-    *("base", "web", "spec", "rules", "engine", "contracts", "ladder", "core"),
+    *("model", "web", "spec", "rules", "schema", "judge"),
     *("lock", "guard", "settings", "records", "edges", "assets", "api", "console", "cli"),
 )
 """Each package imports only packages to its left."""
 
 LATE = {
-    ("base", "spec"): "an annotation",
-    ("core", "lock"): "an annotation",
+    ("model", "spec"): "an annotation",
+    ("judge", "lock"): "an annotation",
     ("edges", "assets"): "an annotation",
     ("guard", "records"): "the title of a message and the spelling of findings, for messages that have some",
-    ("rules", "engine"): "an annotation",
-    ("spec", "engine"): "the compiler of schemas, when the first schema is needed",
+    ("rules", "schema"): "an annotation",
+    ("spec", "schema"): "the compiler of schemas, when the first schema is needed",
 }
 """Imports against the order, in functions or for annotations only, and why."""
 
@@ -110,14 +110,14 @@ def test_later_imports_against_the_order_are_known() -> None:
 DATE = re.compile(r"20\d\d-\d\d-\d\d")
 
 ERROR_FRAMES = {
-    "core/render.py": "the one function, `error_frame`",
+    "judge/render.py": "the one function, `error_frame`",
     "api/jsonrpc.py": "`create_error_response` returns a message as a dictionary, as the library's interface asks",
     "cli/demonstration/demo_server.py": "stands for a server that is not ours",
 }
 """The modules that may write a JSON-RPC error, and why."""
 
 STATUSES = {
-    "base/errors.py": "the table",
+    "model/errors.py": "the table",
     "edges/http/statuses.py": "the one function, `status_of`",
     "edges/http/replies.py": "the default of `refuse`, for a request without a message",
     "records/record.py": "records the status that the table has",

@@ -22,8 +22,8 @@ STABLE = {
         "UpgradeRequiredError", "ValidationError", "ValidationMiddleware", "Verdict", "Violation", "admit",
         "envelop_tool_function", "enveloped", "load_settings", "read_lock",
     },
-    "assay.ladder.syntax": {"read"},
-    "assay.ladder.envelope": {"JSONRPC", "MCP", "STRICT", "check"},
+    "assay.judge.syntax": {"read"},
+    "assay.judge.envelope": {"JSONRPC", "MCP", "STRICT", "check"},
 }  # fmt: skip
 """Every name that keeps its meaning, by module; docs/library.md lists the same ones."""
 

@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from assay.assets.asset_tools import TOOLS as ASSET_TOOLS
     from assay.assets.enveloper import Enveloper, envelop_tool_function, enveloped
     from assay.assets.response_envelope import ResponseEnvelope, Tiers, ToolError, UpgradeHint, UpgradeRequiredError
-    from assay.base.errors import CanonicalError
-    from assay.base.limits import Limits
-    from assay.base.verdict import Party, Verdict, Violation
-    from assay.core.conversation import Conversation
     from assay.edges.auth import Denied, Gate, Principal
-    from assay.engine.admission import admit
-    from assay.engine.fault import SchemaLimits
-    from assay.ladder.framing import Splitter
+    from assay.judge.conversation import Conversation
+    from assay.judge.framing import Splitter
     from assay.lock.inspection import Inspection
     from assay.lock.lock_file import read as read_lock
     from assay.lock.locked import Locked
+    from assay.model.errors import CanonicalError
+    from assay.model.limits import Limits
+    from assay.model.verdict import Party, Verdict, Violation
     from assay.records.journal import Journal
     from assay.records.metrics import Metrics
     from assay.records.telemetry import Telemetry
+    from assay.schema.admission import admit
+    from assay.schema.fault import SchemaLimits
     from assay.settings import SettingsError, TelemetrySettings
     from assay.settings import load as load_settings
 
@@ -80,9 +80,9 @@ __all__ = [
 
 _HOMES = {
     "ASSET_TOOLS": "assets.asset_tools",
-    "CanonicalError": "base.errors",
+    "CanonicalError": "model.errors",
     "Catalogue": "assets.asset_sources",
-    "Conversation": "core.conversation",
+    "Conversation": "judge.conversation",
     "Denied": "edges.auth",
     "Enveloper": "assets.enveloper",
     "Gate": "edges.auth",
@@ -93,17 +93,17 @@ _HOMES = {
     "JsonRpcError": "api.exceptions",
     "JsonRpcServer": "api.jsonrpc",
     "JsonRpcValidator": "api.jsonrpc",
-    "Limits": "base.limits",
+    "Limits": "model.limits",
     "Locked": "lock.locked",
     "Metrics": "records.metrics",
-    "Party": "base.verdict",
+    "Party": "model.verdict",
     "Principal": "edges.auth",
     "ResponseEnvelope": "assets.response_envelope",
-    "SchemaLimits": "engine.fault",
+    "SchemaLimits": "schema.fault",
     "SchemaRegistry": "api.registry",
     "SchemaValidator": "api.schema_validator",
     "SettingsError": "settings",
-    "Splitter": "ladder.framing",
+    "Splitter": "judge.framing",
     "Telemetry": "records.telemetry",
     "TelemetrySettings": "settings",
     "Tiers": "assets.response_envelope",
@@ -112,9 +112,9 @@ _HOMES = {
     "UpgradeRequiredError": "assets.response_envelope",
     "ValidationError": "api.exceptions",
     "ValidationMiddleware": "api.schema_validator",
-    "Verdict": "base.verdict",
-    "Violation": "base.verdict",
-    "admit": "engine.admission",
+    "Verdict": "model.verdict",
+    "Violation": "model.verdict",
+    "admit": "schema.admission",
     "envelop_tool_function": "assets.enveloper",
     "enveloped": "assets.enveloper",
     "load_settings": "settings",

@@ -10,8 +10,8 @@ import pytest
 
 from assay.api.exceptions import ValidationError
 from assay.api.schema_validator import SchemaValidator, ValidationMiddleware
-from assay.base.verdict import Party
-from assay.core.conversation import Conversation
+from assay.judge.conversation import Conversation
+from assay.model.verdict import Party
 from assay.rules.policy import Policy
 from kit.rows import rows
 

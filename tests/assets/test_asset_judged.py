@@ -18,9 +18,9 @@ from assay.assets.asset_tools import TOOLS
 from assay.assets.mcp_content import PAGE
 from assay.assets.mcp_methods import Methods
 from assay.assets.response_envelope import ResponseEnvelope, Tiers
-from assay.base.verdict import Party
-from assay.core.conversation import Conversation
-from assay.engine.compiled import compile_schema
+from assay.judge.conversation import Conversation
+from assay.model.verdict import Party
+from assay.schema.compiled import compile_schema
 from assay.spec.methods import methods as methods_of
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 from kit.asset_requests import answer, bundled_methods, opened, opening

@@ -10,8 +10,8 @@ from assay.assets.asset_sources import Catalogue
 from assay.assets.enveloper import REQUEST_IDS
 from assay.assets.mcp_methods import Methods
 from assay.assets.response_envelope import ResponseEnvelope, Tiers
-from assay.base.limits import Limits
-from assay.core.conversation import Facts
+from assay.judge.conversation import Facts
+from assay.model.limits import Limits
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 from kit.asset_requests import answer, bundled_methods, opened, opening, said
 from kit.catalogues import variables, written

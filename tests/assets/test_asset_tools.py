@@ -10,7 +10,7 @@ from orjson import dumps
 from assay.assets import own_tools as contracts
 from assay.assets.asset_sources import Catalogue
 from assay.assets.asset_tools import TOOLS
-from assay.base.limits import ASSET_TOOLS
+from assay.model.limits import ASSET_TOOLS
 from kit.catalogues import BUNDLED, answer, bundled, of_schemas, variables, written
 from kit.places import ROOT
 from kit.rows import rows

@@ -11,11 +11,11 @@ from typing import Any
 import orjson
 import pytest
 
-from assay.base.verdict import Party
 from assay.cli.main import main
 from assay.cli.terminal.journal_table import JournalTable
 from assay.cli.terminal.style import Style
-from assay.core.conversation import Conversation
+from assay.judge.conversation import Conversation
+from assay.model.verdict import Party
 from assay.records.journal import Journal
 from assay.records.record import Record, read_record
 from kit import command as ours

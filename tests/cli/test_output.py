@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.base.printable import MARKS
 from assay.cli import main
+from assay.model.printable import MARKS
 from kit.command import assay_text
 from kit.places import ROOT
 from kit.rows import rows

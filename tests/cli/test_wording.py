@@ -4,13 +4,13 @@ import io
 from collections import Counter
 from typing import Any
 
-from assay.base.verdict import Party, Verdict
 from assay.cli.checking.evidence import FileEnd
 from assay.cli.reports.result import ReportOptions
 from assay.cli.reports.streams import TextReport
 from assay.cli.terminal.style import Style
-from assay.engine.patterns import is_broken
+from assay.model.verdict import Party, Verdict
 from assay.records.outcomes import title
+from assay.schema.patterns import is_broken
 from assay.spec.revisions import REVISIONS
 from kit.rows import rows
 from kit.talk import ALL_SERVER, Talk, call, error, notification, request, result

@@ -7,13 +7,13 @@ from typing import Any
 
 import httpx
 
-from assay.base.verdict import Party
 from assay.cli.console import file_pump, locks, report_exporters
 from assay.cli.main import parser
 from assay.console.access import ConsoleAccess
 from assay.console.app import ConsoleApp
 from assay.console.state import ConsoleState
-from assay.core.conversation import Conversation
+from assay.judge.conversation import Conversation
+from assay.model.verdict import Party
 from assay.settings import Settings
 from kit import talk
 from kit.consoles import HANDSHAKE

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any, cast
 
-from assay.contracts.tool_contract import Contract
 from assay.edges.compile_turns import CompileTurns
+from assay.schema.tool_contract import Contract
 
 
 class Slow:

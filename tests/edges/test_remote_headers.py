@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.cli.options import HeaderError, given_headers
-from assay.contracts.header_arguments import param_headers
-from assay.ladder.headers import check_headers, is_stateless, stateless_headers
+from assay.judge.headers import check_headers, is_stateless, stateless_headers
+from assay.schema.header_arguments import param_headers
 from assay.spec.methods import methods
 from assay.spec.revisions import LATEST
 from kit.http_client import meta

@@ -13,9 +13,6 @@ from typing import Any, Final, NoReturn
 import jiter
 import orjson
 
-from assay.base.limits import DEFAULT
-from assay.base.verdict import Party, Violation
-from assay.core.conversation import Conversation, Facts
 from assay.edges.http.forwarding import Forwarding, read_upstream_head
 from assay.edges.http.heads import RequestHead, read_head, visible
 from assay.edges.judged_exchange import JudgedExchange
@@ -26,9 +23,12 @@ from assay.guard.session import GuardedSession, Timing
 from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
-from assay.ladder import syntax
-from assay.ladder.events import Reader, event, unbroken
-from assay.ladder.headers import check_headers, keeps_headers
+from assay.judge import syntax
+from assay.judge.conversation import Conversation, Facts
+from assay.judge.events import Reader, event, unbroken
+from assay.judge.headers import check_headers, keeps_headers
+from assay.model.limits import DEFAULT
+from assay.model.verdict import Party, Violation
 from assay.records.importers.importer import ImportOptions
 from assay.records.importers.importer_table import BY_NAME, recognised, unknown
 from assay.records.judging import Judging

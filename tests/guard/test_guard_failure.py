@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from assay.base.verdict import Party, Verdict
-from assay.contracts.tool_contracts import Tools
-from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.guard.deliveries import Outcome
 from assay.guard.sinks import Sink, Sinks
 from assay.guard.terms import Mode
-from assay.ladder import framing
+from assay.judge import framing
+from assay.judge.conversation import NO_FACTS, Conversation, Facts
+from assay.model.verdict import Party, Verdict
 from assay.rules.policy import Policy
+from assay.schema.tool_contracts import Tools
 from kit.guarded_session import Guard
 from kit.rows import rows
 from kit.talk import error, frame_of, notification, request, result

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.base.verdict import Party
-from assay.core.conversation import Conversation
 from assay.guard import recent_messages
 from assay.guard.recent_messages import WRITTEN_BYTES
 from assay.guard.summary import KEPT, KEPT_BYTES, GuardSummary
+from assay.judge.conversation import Conversation
+from assay.model.verdict import Party
 from kit.guard_process import call, frame_of, initialize
 from kit.kept import kept_bytes
 

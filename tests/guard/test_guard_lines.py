@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from assay.base.verdict import Party
+from assay.model.verdict import Party
 from assay.spec.revisions import REVISIONS
 from kit.guard_process import call, frame_of, notification, request, result, tool
 from kit.guarded_session import GuardedLines

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from assay.base.verdict import Party
-from assay.core.conversation import Conversation
 from assay.guard.deadlines import DISCOVER_SECONDS
 from assay.guard.deliveries import Loss, LossReason
 from assay.guard.judged_session import JudgedSession
 from assay.guard.terms import Mode
-from assay.ladder.partial_frame import outline
+from assay.judge.conversation import Conversation
+from assay.judge.partial_frame import outline
+from assay.model.verdict import Party
 from assay.spec.revisions import REVISIONS, handshake
 from kit.guard_process import call, frame_of, notification, request, result
 from kit.guarded_session import LOST, Guard, read

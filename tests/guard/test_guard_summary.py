@@ -5,14 +5,14 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from assay.base.verdict import Party
 from assay.cli.guard_plan import exit_status
-from assay.core.conversation import Conversation
-from assay.core.render import changes
-from assay.engine.drafts import DRAFT_7
 from assay.guard.deliveries import End
 from assay.guard.summary import FLIGHTS, KEPT, KEPT_BYTES, GuardSummary
+from assay.judge.conversation import Conversation
+from assay.judge.render import changes
+from assay.model.verdict import Party
 from assay.rules.policy import Policy
+from assay.schema.drafts import DRAFT_7
 from kit.command import assay_text
 from kit.guard_process import call, frame_of, initialize, notification, request, result, tool
 from kit.guarded_session import GuardedLines, opened_in

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.base.json_values import SUBSCRIPTION_KEY
 from assay.guard.id_map import IdMap
+from assay.model.json_values import SUBSCRIPTION_KEY
 from kit.laws import law
 from kit.rows import rows
 

@@ -3,11 +3,11 @@
 import json
 from typing import Any
 
-from assay.base.limits import Limits
-from assay.base.verdict import Party
-from assay.core.conversation import Conversation
 from assay.guard.deliveries import Outcome
 from assay.guard.restore import MOST_SUBSCRIPTIONS, SessionRestore, SessionState
+from assay.judge.conversation import Conversation
+from assay.model.limits import Limits
+from assay.model.verdict import Party
 from kit.guard_process import INITIALIZED, frame_of, initialize, notification, request, result, tool
 from kit.guarded_session import LOST, Guard, opened_in
 from kit.rows import rows

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Callable
 
-from assay.base.verdict import Party
 from assay.guard.deliveries import Loss, Outcome, State
+from assay.model.verdict import Party
 from kit.guard_process import INITIALIZED, initialize, request, result
 from kit.guarded_session import DRAIN, LOST, TIMEOUT, Guard, opened_in
 from kit.rows import rows

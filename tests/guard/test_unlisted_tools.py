@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from assay.base.limits import Limits
-from assay.contracts.tool_contract import Contract
-from assay.contracts.tool_contracts import ToolList, Tools
 from assay.guard import session as sessions
 from assay.guard.deliveries import ClientTraits, Outcome
+from assay.model.limits import Limits
 from assay.rules.policy import Policy
+from assay.schema.tool_contract import Contract
+from assay.schema.tool_contracts import ToolList, Tools
 from kit.guard_process import call, frame_of, notification, request, result
 from kit.guarded_session import LOST, Guard, opened_in, read
 from kit.http_client import meta

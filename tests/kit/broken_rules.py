@@ -744,7 +744,7 @@ GROUPS = {
 }  # fmt: skip
 CASES = [case for group in GROUPS.values() for case in group]
 
-_HTTP_ONLY = "there are headers over HTTP only: tests/ladder/test_headers.py, tests/edges/children/test_shared_child.py"
+_HTTP_ONLY = "there are headers over HTTP only: tests/judge/test_headers.py, tests/edges/children/test_shared_child.py"
 WITHOUT_CASE = {
     "envelope/schema": "only an operator's own schema for SchemaValidator has it: tests/api/test_middleware.py",
     "protocol/header-missing": _HTTP_ONLY,

@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.assets.asset_sources import Catalogue
 from assay.assets.asset_tools import TOOLS
-from assay.engine.compiled import compile_schema
+from assay.schema.compiled import compile_schema
 from kit.places import ROOT
 
 BUNDLED = ROOT / "examples" / "catalogue"

@@ -13,7 +13,7 @@ EXCHANGED = "assay.edges.recorder:Recorder.exchange"
 SETTLED = "assay.assets.asset_server:AssetServer.settle"
 ANSWERED = "assay.assets.asset_server:AssetServer.answer"
 HEARD = "assay.assets.asset_server:AssetServer.hear"
-JUDGED = "assay.core.conversation:Conversation.hear"
+JUDGED = "assay.judge.conversation:Conversation.hear"
 
 
 def fault_at(monkeypatch: pytest.MonkeyPatch, place: str) -> None:

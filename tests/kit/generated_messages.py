@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from assay.engine.pointers import escaped
+from assay.schema.pointers import escaped
 from assay.spec.schema import ProtocolSchema
 
 Node = dict[str, Any]

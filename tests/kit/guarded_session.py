@@ -3,10 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from assay.base.limits import Limits
-from assay.base.verdict import Party, Verdict, Violation
-from assay.contracts.tool_contracts import Tools
-from assay.core.conversation import Conversation
 from assay.guard.backoff import Backoff
 from assay.guard.deliveries import ClientTraits, Delivery, Loss, Outcome, ServerTraits
 from assay.guard.factory import SessionFactory
@@ -14,9 +10,13 @@ from assay.guard.line_feed import LineFeed
 from assay.guard.sinks import Sink, Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Mode, Terms
-from assay.ladder import syntax
+from assay.judge import syntax
+from assay.judge.conversation import Conversation
 from assay.lock.locked import Locked
+from assay.model.limits import Limits
+from assay.model.verdict import Party, Verdict, Violation
 from assay.rules.policy import Policy
+from assay.schema.tool_contracts import Tools
 from assay.settings import Settings
 from assay.settings.loading import in_flags, made
 from assay.settings.policy_settings import policy as policy_of

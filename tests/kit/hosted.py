@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from assay.base.limits import DEFAULT
 from assay.edges import child_backend
 from assay.edges.auth import Principal
 from assay.edges.child import StartError, why
@@ -27,6 +26,7 @@ from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sink, Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Mode, Terms
+from assay.model.limits import DEFAULT
 from assay.rules.policy import Policy
 from assay.settings.http_section import Http
 from kit.http_client import BOTH, INITIALIZED, Answer, frame_of, initialize, modern

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import pytest
 
-from assay.ladder.headers import encode
+from assay.judge.headers import encode
 from assay.spec.revisions import LATEST, handshake
 from kit.places import ROOT
 

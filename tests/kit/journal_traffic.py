@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
-from assay.base.verdict import Party, Verdict
-from assay.core.conversation import Conversation, Facts
+from assay.judge.conversation import Conversation, Facts
+from assay.model.verdict import Party, Verdict
 from assay.records.journal import Journal
 from assay.records.moments import Moment
 from kit.places import GOLDEN

@@ -8,10 +8,10 @@ import json
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from assay.base.json_values import CAPABILITIES_KEY, REVISION_KEY
-from assay.base.limits import DEFAULT, Limits
-from assay.base.verdict import Party, Verdict
-from assay.core.conversation import Conversation
+from assay.judge.conversation import Conversation
+from assay.model.json_values import CAPABILITIES_KEY, REVISION_KEY
+from assay.model.limits import DEFAULT, Limits
+from assay.model.verdict import Party, Verdict
 from assay.spec.methods import Method, methods
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import ProtocolSchema, protocol_schema

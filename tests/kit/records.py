@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 
-from assay.base.verdict import Verdict
 from assay.edges.recorder import Recorder
+from assay.model.verdict import Verdict
 from assay.records.journal import Journal
 from assay.records.record import Record, read_record
 

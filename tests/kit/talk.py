@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from assay.base.verdict import Party, Verdict, Violation
-from assay.core.conversation import Conversation
+from assay.judge.conversation import Conversation
+from assay.model.verdict import Party, Verdict, Violation
 from assay.spec.revisions import handshake
 
 ALL_CLIENT: dict[str, Any] = {"roots": {"listChanged": True}, "sampling": {}, "elicitation": {}}

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from assay.base.limits import Limits
-from assay.base.verdict import Violation
+from assay.model.limits import Limits
+from assay.model.verdict import Violation
 from kit.talk import Talk, call, request, result
 
 Mode = Literal["enforce", "audit"]

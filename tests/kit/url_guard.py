@@ -14,7 +14,6 @@ from typing import Any, Self, TypeVar
 from multidict import CIMultiDict
 from yarl import URL
 
-from assay.base.limits import DEFAULT
 from assay.edges.auth import Gate, Principal
 from assay.edges.auth.api_keys import new_key, written_hash
 from assay.edges.compose import AtUrl, Composition, Kept
@@ -29,6 +28,7 @@ from assay.edges.url_backend import UrlBackend
 from assay.guard.connection_name import ANONYMOUS
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Mode, Terms
+from assay.model.limits import DEFAULT
 from assay.records.metrics import Metrics
 from assay.rules.policy import Policy
 from assay.settings import Settings

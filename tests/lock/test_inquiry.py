@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from assay.base.limits import DEFAULT
 from assay.edges.probe.capabilities import ALL_CAPABILITIES, NO_CAPABILITIES
 from assay.edges.probe.server_probe import CLIENT, Inquiry
 from assay.lock.locked import KINDS
+from assay.model.limits import DEFAULT
 from kit.locking import FIND, SECONDS
 from kit.rows import rows
 

@@ -3,10 +3,10 @@
 from itertools import count
 from typing import Any
 
-from assay.base.json_values import SERVER_KEY
-from assay.base.verdict import Verdict
 from assay.lock.inspection import Inspection
 from assay.lock.locked import KINDS, Locked
+from assay.model.json_values import SERVER_KEY
+from assay.model.verdict import Verdict
 from kit.locking import ALL, FIND, LEND
 from kit.rows import rows
 from kit.stateless_talk import COMPLETE, HINTS, asks

@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.engine.compiled import compile_schema
 from assay.lock.compare import ABSENT, changes, differences
 from assay.lock.lock_file import known_by, parsed, written
 from assay.lock.locked import BY_METHOD, Locked
+from assay.schema.compiled import compile_schema
 from kit.laws import law
 
 TOOL = BY_METHOD["tools/list"]

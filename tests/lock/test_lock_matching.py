@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from assay.core.server_commands import same_server
+from assay.judge.server_commands import same_server
 from assay.lock.lock_file import FILE, LockError, write
 from assay.lock.locked import Locked
 from assay.lock.matching import chosen, notices

@@ -27,22 +27,20 @@ from kit.places import ROOT
 TABLE: Final = Path(__file__).with_name("mutants.txt")
 CACHE: Final = ROOT / ".cache" / "mutants"
 
-_JUDGE: Final = (("tests/core", "--ignore=tests/core/laws"), ("tests/core/laws",))
+_JUDGE: Final = (("tests/judge", "--ignore=tests/judge/laws"), ("tests/judge/laws",))
 OWN: Final[Mapping[str, Sequence[Sequence[str]]]] = {
-    "core": _JUDGE,
+    "judge": _JUDGE,
     "rules": _JUDGE,
-    # What a conversation decides by these three is tested by conversations.
-    "ladder": (("tests/ladder", "tests/contracts"), *_JUDGE),
-    "contracts": (("tests/contracts", "tests/ladder"), *_JUDGE),
-    "engine": (("tests/engine", "tests/contracts"), *_JUDGE),
+    # What a conversation decides by its schemas is tested by conversations.
+    "schema": (("tests/schema",), *_JUDGE),
     "guard": (("tests/guard",),),
     "edges": (("tests/edges",),),
 }
 """The tests of each package, in groups, the fastest first: each group is a run of pytest."""
 
 OTHERS: Final = (
-    *("tests/core", "tests/contracts", "tests/ladder", "tests/engine", "tests/guard", "tests/edges", "tests/records"),
-    *("tests/lock", "tests/real/stdio", "tests/real/http", "tests/real/children", "tests/real/restart"),
+    *("tests/judge", "tests/schema", "tests/guard", "tests/edges", "tests/records", "tests/lock"),
+    *("tests/real/stdio", "tests/real/http", "tests/real/children", "tests/real/restart"),
 )
 """The tests that a mutant meets if those of its own package do not find it."""
 

@@ -5,13 +5,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from assay.base.limits import DEFAULT
-from assay.base.verdict import Party
-from assay.contracts.tool_contracts import Tools
-from assay.core.conversation import Conversation, Facts
+from assay.judge.conversation import Conversation, Facts
+from assay.model.limits import DEFAULT
+from assay.model.verdict import Party
 from assay.records.journal import Journal
 from assay.records.record import PAYLOAD_BYTES
 from assay.rules.policy import Policy
+from assay.schema.tool_contracts import Tools
 from kit.command import assay_text
 from kit.places import GOLDEN
 from kit.records import FINDING, open_journal, write_verdict

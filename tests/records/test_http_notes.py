@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from assay.guard.connection_name import ConnectionName
-from assay.ladder.headers import encode
+from assay.judge.headers import encode
 from assay.records.http_notes import HttpNotes
 from assay.records.journal import Journal
 from assay.records.sinks import JournalSink

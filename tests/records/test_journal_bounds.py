@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from assay.base.limits import Limits
-from assay.base.verdict import Party, Verdict
 from assay.cli.main import main
-from assay.core.conversation import Conversation
-from assay.core.redaction import Redactor
 from assay.edges.recorder import Recorder, Records
+from assay.judge.conversation import Conversation
+from assay.judge.redaction import Redactor
+from assay.model.limits import Limits
+from assay.model.verdict import Party, Verdict
 from assay.records import repeats
 from assay.records.journal import Journal
 from assay.records.reading import LONGEST_LINE, Pages

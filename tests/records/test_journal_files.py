@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from assay.base.verdict import Party, verdict
+from assay.model.verdict import Party, verdict
 from assay.records.journal import Journal
 from assay.records.reading import Pages
 from assay.records.run_files import files_of, runs_in

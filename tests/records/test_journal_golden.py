@@ -6,7 +6,7 @@ from uuid import UUID
 
 import orjson
 
-from assay.base.errors import CanonicalError
+from assay.model.errors import CanonicalError
 from kit.journal_traffic import ROUTES, SAID, golden, heard
 from kit.places import GOLDEN
 from kit.records import open_journal

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.base.verdict import Party, Verdict, verdict
-from assay.core.conversation import Conversation
 from assay.edges.recorder import Recorder, Records
 from assay.guard.connection_name import ConnectionName
+from assay.judge.conversation import Conversation
+from assay.model.verdict import Party, Verdict, verdict
 from assay.records import journal as journals
 from assay.records import line_templates
 from assay.records.journal import Journal

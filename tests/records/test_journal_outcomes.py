@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from assay.base.limits import DEFAULT, Limits
-from assay.base.verdict import Party
 from assay.console.rows import COLUMNS
 from assay.console.servers import ConsoleSource
 from assay.console.state import ConsoleState
-from assay.core.conversation import Conversation
+from assay.judge.conversation import Conversation
+from assay.model.limits import DEFAULT, Limits
+from assay.model.verdict import Party
 from assay.records.filtering import RecordFilter
 from assay.records.outcomes import WORDS, outcome_of, recorded_outcome, recorded_title
 from assay.records.outcomes import title as title_of

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from assay.base.names import folder_of
-from assay.base.verdict import Party
-from assay.core.conversation import Conversation
+from assay.judge.conversation import Conversation
+from assay.model.names import folder_of
+from assay.model.verdict import Party
 from assay.records.journal import Journal
 from assay.records.run_files import runs_in
 from assay.records.tally import ReadBudget

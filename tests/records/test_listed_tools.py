@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from assay.base.verdict import Party
-from assay.core.conversation import Conversation, Facts
+from assay.judge.conversation import Conversation, Facts
+from assay.model.verdict import Party
 from kit.command import assay_text
 from kit.records import open_journal, write_verdict
 from kit.rows import rows

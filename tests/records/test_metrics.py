@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from assay import __version__
 from assay.assets.own_tools import TOOLS
-from assay.base.verdict import Findings, Party, Verdict, Violation, verdict
+from assay.model.verdict import Findings, Party, Verdict, Violation, verdict
 from assay.records.metrics import BUCKETS, METHODS, OTHER, Metrics
 from assay.records.record import status_of
 from assay.rules import RULES

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from assay.base.limits import DEFAULT
-from assay.base.verdict import Party
-from assay.core.conversation import Conversation, Facts
-from assay.core.redaction import Redactor
+from assay.judge.conversation import Conversation, Facts
+from assay.judge.redaction import Redactor
+from assay.model.limits import DEFAULT
+from assay.model.verdict import Party
 from assay.records import recording as recording_file
 from assay.records.record import PAYLOAD_BYTES
 from assay.records.recording import Recording, RecordingError

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from assay.base.limits import DEFAULT
-from assay.base.verdict import Party, Verdict
-from assay.contracts.tool_contracts import Tools
-from assay.core.conversation import Conversation, Facts
-from assay.core.redaction import Redactor
+from assay.judge.conversation import Conversation, Facts
+from assay.judge.redaction import Redactor
+from assay.model.limits import DEFAULT
+from assay.model.verdict import Party, Verdict
 from assay.records.judging import Judging, RecordingOpening
 from assay.records.recording import Recording
 from assay.records.rows import Judged, read
 from assay.rules.policy import REPAIRABLE, REPAIRED, Excepted, Policy
+from assay.schema.tool_contracts import Tools
 from kit.rows import rows
 
 SEED = os.environ.get("ASSAY_SEED", "recording")

@@ -14,8 +14,8 @@ import pytest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import HistogramDataPoint
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from assay.base.verdict import Findings, Party, Verdict, verdict
 from assay.edges.recorder import Recorder, Records
+from assay.model.verdict import Findings, Party, Verdict, verdict
 from assay.records import telemetry
 from assay.records.extras import how_to_install
 from assay.records.telemetry import Telemetry

@@ -3,7 +3,7 @@
 import pytest
 from generated_pages import PAGES
 
-from assay.base.errors import CanonicalError
+from assay.model.errors import CanonicalError
 from assay.rules import RULES, violation
 from assay.rules.table import REMOVED
 from kit.places import ROOT

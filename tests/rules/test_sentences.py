@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.base.verdict import Violation
+from assay.model.verdict import Violation
 from assay.rules import RULES, violation
 from assay.rules.sentences import details, located, sentence
 from kit.laws import law

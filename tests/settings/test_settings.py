@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from generated_pages import described
 
-from assay.base.limits import REQUESTS, Limits
+from assay.model.limits import REQUESTS, Limits
 from assay.settings import ApiKey, Auth, Jwt, Settings, SettingsError, TierSettings, load
 from assay.settings.loading import RESERVED, keys, variable
 from kit.command import assay_text, variables_but

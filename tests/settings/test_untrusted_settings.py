@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from assay.base.limits import DEFAULT
-from assay.base.verdict import Party
-from assay.core.conversation import Conversation
+from assay.judge.conversation import Conversation
+from assay.model.limits import DEFAULT
+from assay.model.verdict import Party
 from assay.rules import RULES
 from assay.rules.policy import REPAIRABLE, fitting
 from assay.settings import Settings, SettingsError, load, load_cautiously

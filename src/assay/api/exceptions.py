@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from assay.base.verdict import Violation
+from assay.model.verdict import Violation
 
 
 class ValidationError(ValueError):

@@ -16,14 +16,13 @@ from uuid import uuid4
 
 from assay.api.exceptions import JsonRpcError
 from assay.assets.json_text import why_not_json
-from assay.base.errors import CanonicalError
-from assay.base.limits import DEFAULT
-from assay.base.verdict import Violation
-from assay.contracts.store import wholly_compiled
-from assay.core import render
-from assay.engine.admission import SchemaRefusal
-from assay.ladder import envelope, framing, syntax
+from assay.judge import envelope, framing, render, syntax
+from assay.model.errors import CanonicalError
+from assay.model.limits import DEFAULT
+from assay.model.verdict import Violation
 from assay.rules import violation
+from assay.schema.admission import SchemaRefusal
+from assay.schema.store import wholly_compiled
 
 Transport = Callable[[str], str | bytes | None]
 """Function that sends one message and returns the response; None or "" without one."""

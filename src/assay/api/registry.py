@@ -12,14 +12,14 @@ from typing import Any, Literal, NamedTuple
 from assay.api.exceptions import ValidationError
 from assay.api.jsonrpc import plain
 from assay.assets.own_tools import TOOLS
-from assay.base.limits import DEFAULT
-from assay.base.verdict import Violation
-from assay.contracts.store import wholly_compiled
-from assay.engine.admission import SchemaRefusal
-from assay.engine.canonical import fingerprint
-from assay.engine.compiled import Compiled
-from assay.ladder import envelope, syntax
+from assay.judge import envelope, syntax
+from assay.model.limits import DEFAULT
+from assay.model.verdict import Violation
 from assay.rules import broken
+from assay.schema.admission import SchemaRefusal
+from assay.schema.canonical import fingerprint
+from assay.schema.compiled import Compiled
+from assay.schema.store import wholly_compiled
 
 Direction = Literal["input", "output"]
 

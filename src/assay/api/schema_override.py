@@ -9,12 +9,12 @@ import logging
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from assay.base.limits import DEFAULT
-from assay.base.verdict import Violation
-from assay.engine.admission import SchemaLimits, SchemaRefusal, compile_untrusted
-from assay.engine.compiled import Compiled, compile_schema
-from assay.engine.pointers import as_fragment, escaped
-from assay.ladder import syntax
+from assay.judge import syntax
+from assay.model.limits import DEFAULT
+from assay.model.verdict import Violation
+from assay.schema.admission import SchemaLimits, SchemaRefusal, compile_untrusted
+from assay.schema.compiled import Compiled, compile_schema
+from assay.schema.pointers import as_fragment, escaped
 
 # An override is an operator's own schema, so it may be larger than a tool's: a hundred times the official one, all of
 # whose definitions are compiled together here. The limits keep a wrong URL from filling the memory, and its content

@@ -11,16 +11,15 @@ from typing import Any, Final, NamedTuple
 
 from assay.api.exceptions import ValidationError
 from assay.api.schema_override import Override, load, shown_uri
-from assay.base.limits import DEFAULT
-from assay.base.verdict import Party, Violation
-from assay.core import render
-from assay.engine.fault import Fault
-from assay.engine.wording import name as shown_name
-from assay.ladder import envelope, framing, syntax
-from assay.ladder.envelope import kind_of
-from assay.ladder.framing import Text
-from assay.ladder.revision_rules import definition_of, rules_of
+from assay.judge import envelope, framing, render, syntax
+from assay.judge.envelope import kind_of
+from assay.judge.framing import Text
+from assay.judge.revision_rules import definition_of, rules_of
+from assay.model.limits import DEFAULT
+from assay.model.verdict import Party, Violation
 from assay.rules import broken, violation
+from assay.schema.fault import Fault
+from assay.schema.wording import name as shown_name
 from assay.spec.methods import methods
 from assay.spec.revisions import LATEST_HANDSHAKE, features_of
 from assay.spec.schema import ProtocolSchema, protocol_schema, suggestion

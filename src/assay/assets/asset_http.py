@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from assay.assets.asset_server import WAITING, AssetServer, is_mcp
 from assay.assets.mcp_methods import Methods
-from assay.base.verdict import Verdict
-from assay.core.conversation import Facts
 from assay.edges.auth import Gate, Principal
 from assay.edges.http import body
 from assay.edges.http.access import METADATA, Door
@@ -41,6 +39,8 @@ from assay.edges.http.replies import (
 from assay.edges.http.request_headers import ENDPOINT, headers_of, path_of, peeked, revision_of
 from assay.edges.recorder import Recorder, Records
 from assay.edges.threads import beside
+from assay.judge.conversation import Facts
+from assay.model.verdict import Verdict
 from assay.records.metrics import Metrics
 from assay.records.record import ServerPlace
 from assay.settings import Settings

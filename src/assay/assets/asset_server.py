@@ -17,19 +17,18 @@ import orjson
 from assay.assets.asset_tools import TOO_LARGE, TOOLS
 from assay.assets.mcp_content import MethodError
 from assay.assets.mcp_methods import Methods, capabilities
-from assay.base.json_values import REVISION_KEY
-from assay.base.limits import REQUESTS, Limits
-from assay.base.verdict import Findings, Kind, Party, Verdict, Violation, verdict
-from assay.contracts.tool_contract import Contract
-from assay.contracts.tool_contracts import ToolList
-from assay.core import render
-from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.edges.recorder import Recorder
-from assay.engine.budget import Budget
 from assay.guard.internal_errors import failed
-from assay.ladder import contract, envelope, framing, syntax
-from assay.ladder.partial_frame import outline
+from assay.judge import contract, envelope, framing, render, syntax
+from assay.judge.conversation import NO_FACTS, Conversation, Facts
+from assay.judge.partial_frame import outline
+from assay.model.json_values import REVISION_KEY
+from assay.model.limits import REQUESTS, Limits
+from assay.model.verdict import Findings, Kind, Party, Verdict, Violation, verdict
 from assay.rules.report import Report
+from assay.schema.budget import Budget
+from assay.schema.tool_contract import Contract
+from assay.schema.tool_contracts import ToolList
 from assay.spec.methods import revisions_of
 
 WAITING: Final = "populate_backend"

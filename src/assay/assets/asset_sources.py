@@ -11,8 +11,8 @@ from typing import Any
 from assay.assets.json_files import File, Log, name_of, read_directory
 from assay.assets.library import Library, SchemaFile
 from assay.assets.store_backend import StoreBackend
-from assay.engine.admission import SchemaRefusal
-from assay.engine.compiled import Compiled
+from assay.schema.admission import SchemaRefusal
+from assay.schema.compiled import Compiled
 
 SUBMODULE = "libs/synesthetic-schemas"
 """The default parent of both directories, below the working directory (specs/001 §2)."""

@@ -14,10 +14,10 @@ from assay.assets import own_tools as contracts
 from assay.assets import patch, store_backend
 from assay.assets.asset_sources import ALIASES, REFERENCE, Catalogue
 from assay.assets.json_text import why_not_json, written
-from assay.base.limits import DEFAULT
-from assay.engine.admission import SchemaRefusal
-from assay.engine.compiled import Compiled
-from assay.engine.wording import name as quoted
+from assay.model.limits import DEFAULT
+from assay.schema.admission import SchemaRefusal
+from assay.schema.compiled import Compiled
+from assay.schema.wording import name as quoted
 from assay.spec.schema import closest
 
 TOO_LARGE: Final = {

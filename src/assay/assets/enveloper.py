@@ -33,7 +33,7 @@ from assay.assets.response_envelope import (
     check_word,
     needs,
 )
-from assay.base.limits import TIERS
+from assay.model.limits import TIERS
 from assay.records.moments import FRESH
 
 P = ParamSpec("P")

@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
-from assay.base.verdict import Violation
-from assay.ladder import syntax
+from assay.judge import syntax
+from assay.model.verdict import Violation
 
 Log = Callable[[str], None]
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import orjson
 
-from assay.base.limits import DEEPEST
+from assay.model.limits import DEEPEST
 
 # Types that orjson serializes although they are not JSON values.
 _STRICT: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME

@@ -13,10 +13,10 @@ from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 from assay.assets.json_files import File, name_of
-from assay.engine.admission import SchemaRefusal, compile_untrusted
-from assay.engine.compiled import Compiled
-from assay.engine.drafts import DRAFT_2020_12, Draft, draft_of, subschemas
-from assay.engine.pointers import from_fragment, looked_up
+from assay.schema.admission import SchemaRefusal, compile_untrusted
+from assay.schema.compiled import Compiled
+from assay.schema.drafts import DRAFT_2020_12, Draft, draft_of, subschemas
+from assay.schema.pointers import from_fragment, looked_up
 
 # A reserved name that no real host can have (RFC 2606).
 _OURS = "https://catalogue.invalid"

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 
 from assay.assets.asset_sources import Catalogue, Example
 from assay.assets.library import SchemaFile
-from assay.base.errors import CanonicalError
+from assay.model.errors import CanonicalError
 from assay.spec.revisions import features_of, handshake
 
 PAGE: Final = 100

@@ -19,8 +19,8 @@ from assay.assets.enveloper import REQUEST_IDS, Enveloper
 from assay.assets.json_text import written
 from assay.assets.mcp_content import Content, Method, MethodError, Params, Result, page
 from assay.assets.response_envelope import ResponseEnvelope, Tiers, ToolError
-from assay.base.verdict import Violation
-from assay.engine.compiled import compile_schema
+from assay.model.verdict import Violation
+from assay.schema.compiled import compile_schema
 from assay.spec.revisions import LATEST_HANDSHAKE, REVISIONS, features_of, handshake
 
 FRESH_MS: Final = 3_600_000

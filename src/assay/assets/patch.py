@@ -7,7 +7,7 @@ the target of another one, and the patch is valid in any order.
 
 from typing import Any
 
-from assay.engine.pointers import escaped
+from assay.schema.pointers import escaped
 
 Operation = dict[str, Any]
 

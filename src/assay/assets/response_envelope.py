@@ -15,8 +15,8 @@ from typing import Any, Final
 import orjson
 
 from assay.assets.json_text import is_text, written
-from assay.base.limits import TIERS
-from assay.engine.drafts import DRAFT_2020_12, subschemas
+from assay.model.limits import TIERS
+from assay.schema.drafts import DRAFT_2020_12, subschemas
 
 _TIMED: Final = ("pro", "enterprise")
 """The tiers in which `duration_ms` is required (specs/004, Envelope Schema)."""

@@ -13,9 +13,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
-from assay.base.verdict import Violation
 from assay.edges.threads import signals_held
-from assay.ladder import syntax
+from assay.judge import syntax
+from assay.model.verdict import Violation
 
 if TYPE_CHECKING:
     import socket

@@ -14,9 +14,6 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from assay import __version__
-from assay.base.errors import UsageError
-from assay.base.printable import counted, listed, plain
-from assay.base.verdict import Party, Verdict, Violation
 from assay.cli.guard_plan import FOUND, recording_of
 from assay.cli.options import (
     HeaderError,
@@ -32,10 +29,6 @@ from assay.cli.slow_answers import SlowAnswers, add_max_ms
 from assay.cli.terminal.results import example, result_lines, tool_lines
 from assay.cli.terminal.style import Style
 from assay.cli.terminal.verdicts import message_lines
-from assay.core.conversation import Conversation
-from assay.core.masking import masked_command, masked_url
-from assay.core.render import as_json
-from assay.core.server_commands import name_of_command
 from assay.edges.pipes import Signals
 from assay.edges.probe.child_line import ChildLine
 from assay.edges.probe.server_probe import (
@@ -52,11 +45,18 @@ from assay.edges.probe.server_probe import (
     server_of,
 )
 from assay.edges.standard_streams import write_utf8
-from assay.engine.wording import found
-from assay.ladder import syntax
+from assay.judge import syntax
+from assay.judge.conversation import Conversation
+from assay.judge.masking import masked_command, masked_url
+from assay.judge.render import as_json
+from assay.judge.server_commands import name_of_command
+from assay.model.errors import UsageError
+from assay.model.printable import counted, listed, plain
+from assay.model.verdict import Party, Verdict, Violation
 from assay.records.extras import missing
 from assay.records.outcomes import outcome_of, title
 from assay.rules.sentences import located
+from assay.schema.wording import found
 from assay.settings import Settings, load_cautiously
 from assay.spec.schema import suggestion
 

@@ -12,7 +12,6 @@ from functools import partial
 from threading import current_thread, main_thread
 from typing import Any, Final
 
-from assay.base.errors import UsageError
 from assay.cli.checking.evidence import CheckTerms, StreamItem, results_of
 from assay.cli.checking.files import CheckedFile, FoundFiles, checked_file
 from assay.cli.guard_plan import policy_of, signed
@@ -26,6 +25,7 @@ from assay.cli.slow_answers import SlowAnswers, add_max_ms
 from assay.cli.terminal.progress_bar import ProgressBar
 from assay.edges.standard_streams import write_utf8
 from assay.edges.threads import signals_held
+from assay.model.errors import UsageError
 from assay.records.importers.importer_table import IMPORTERS
 from assay.records.importers.message_lines import mapping_of
 from assay.settings import Settings, load

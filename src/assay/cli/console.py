@@ -15,8 +15,6 @@ from pathlib import Path
 from shlex import split
 from typing import TYPE_CHECKING, Final
 
-from assay.base.errors import UsageError
-from assay.base.printable import counted
 from assay.cli.check import add_source
 from assay.cli.checking.evidence import CheckTerms, FileEnd, opened
 from assay.cli.checking.files import FoundFiles, resolved
@@ -37,6 +35,8 @@ from assay.edges.hangup import end_with_terminal
 from assay.lock.lock_file import FILE, LockError, read
 from assay.lock.locked import Locked
 from assay.lock.matching import entry_for
+from assay.model.errors import UsageError
+from assay.model.printable import counted
 from assay.records.extras import missing
 from assay.records.judged_records import JudgedRecord, JudgedRecords
 from assay.records.reading import Pages, entries

@@ -13,10 +13,6 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any, Final, NamedTuple, Self
 
-from assay.base.errors import UsageError
-from assay.base.limits import DEFAULT
-from assay.base.printable import plain
-from assay.base.verdict import Party, Verdict
 from assay.cli.guard import add_parser as add_guard
 from assay.cli.program import open_standard_streams, program
 from assay.cli.terminal.style import Style
@@ -26,6 +22,10 @@ from assay.edges.pipes import Signals
 from assay.edges.probe.child_line import ChildLine
 from assay.edges.probe.server_probe import Inquiry, InquiryError, InterruptedInquiryError, LineError
 from assay.edges.standard_streams import stop_without_reader
+from assay.model.errors import UsageError
+from assay.model.limits import DEFAULT
+from assay.model.printable import plain
+from assay.model.verdict import Party, Verdict
 from assay.records.extras import missing
 from assay.records.reading import Pages, entries
 from assay.records.record import Finding

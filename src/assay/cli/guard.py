@@ -6,9 +6,6 @@ import argparse
 import gc
 import math
 
-from assay.base.errors import UsageError
-from assay.base.names import cut_name
-from assay.base.printable import plain
 from assay.cli.guard_plan import client_files, loaded_settings, named_servers, plan_of, recording_of
 from assay.cli.options import add_fail_on, add_headers, add_record, add_settings
 from assay.cli.program import open_standard_streams, say
@@ -16,6 +13,9 @@ from assay.edges.child import Child, StartError
 from assay.edges.hangup import heed
 from assay.edges.pipes import Outlet, Signals
 from assay.edges.standard_streams import for_stderr
+from assay.model.errors import UsageError
+from assay.model.names import cut_name
+from assay.model.printable import plain
 from assay.records.extras import missing
 
 _EPILOG = """\

@@ -10,9 +10,9 @@ from dataclasses import replace
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from assay.base.names import name_of_url
-from assay.base.printable import plain
 from assay.guard.terms import Terms
+from assay.model.names import name_of_url
+from assay.model.printable import plain
 from assay.rules.policy import REPAIRED, Policy
 from assay.settings import Settings, SettingsError, load_cautiously
 from assay.settings.policy_settings import policy, warnings
@@ -55,7 +55,7 @@ class GuardPlan(NamedTuple):
         if not self.args.command:
             return name_of_url(self.args.target or "")
         # 20 ms, which `assay guard --help` would take longer; a guard with a journal needs it in any case.
-        from assay.core.server_commands import name_of_command  # noqa: PLC0415
+        from assay.judge.server_commands import name_of_command  # noqa: PLC0415
 
         return name_of_command(self.args.command)
 
@@ -194,7 +194,7 @@ def recording_of(
         return
 
     # 50 ms of modules, which are imported while the server starts if nothing is recorded.
-    from assay.core.redaction import Redactor  # noqa: PLC0415
+    from assay.judge.redaction import Redactor  # noqa: PLC0415
     from assay.records.recording import Recording, RecordingError  # noqa: PLC0415
 
     if path == "-":

@@ -9,11 +9,11 @@ from contextlib import ExitStack
 
 import orjson
 
-from assay.base.printable import counted, plain
 from assay.cli import journal_list, journal_show
 from assay.cli.journal_choice import cannot_read, chosen, directories_of
 from assay.cli.options import add_settings
 from assay.cli.program import say
+from assay.model.printable import counted, plain
 from assay.records.journal_diff import Absent, JournalDifference, differences
 from assay.records.outcomes import recorded_title
 from assay.records.reading import JournalEntry, Pages, entries

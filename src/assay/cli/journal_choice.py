@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from assay.base.names import folder_of
-from assay.base.printable import plain
 from assay.cli import program
+from assay.model.names import folder_of
+from assay.model.printable import plain
 from assay.records import run_files
 from assay.records.run_files import JournalRun
 from assay.records.tally import servers_in

@@ -10,8 +10,6 @@ from datetime import UTC, datetime
 from shlex import quote
 from typing import Any, Final, NamedTuple
 
-from assay.base.json_values import dumped
-from assay.base.printable import counted, plain
 from assay.cli.journal_choice import (
     Directories,
     Named,
@@ -27,6 +25,8 @@ from assay.cli.terminal.style import Style, columns
 from assay.cli.terminal.table import Column, Row, Table
 from assay.edges.standard_streams import write_utf8
 from assay.guard.recent_messages import flights_in
+from assay.model.json_values import dumped
+from assay.model.printable import counted, plain
 from assay.records.run_files import JournalRun, directories_below
 from assay.records.tally import ReadBudget, Tally, is_journal, mode_in
 from assay.settings.state_directory import FLIGHTS

@@ -12,7 +12,6 @@ from itertools import count
 from time import sleep, time
 from typing import Final, NamedTuple
 
-from assay.base.printable import counted, plain
 from assay.cli.journal_choice import (
     Chosen,
     Directories,
@@ -27,6 +26,7 @@ from assay.cli.journal_choice import (
 from assay.cli.terminal.journal_table import JournalTable, Totals
 from assay.cli.terminal.style import Style
 from assay.edges.standard_streams import stop_without_reader, write_utf8
+from assay.model.printable import counted, plain
 from assay.records.filtering import RecordFilter
 from assay.records.reading import LONGEST_LINE, Following, JournalEntry, Pages, entries
 from assay.records.run_files import JournalRun, by_age, directories_below, files_of, runs_in

@@ -8,10 +8,10 @@ import sys
 from datetime import UTC, date, datetime
 from getpass import getpass
 
-from assay.base.limits import TIERS
 from assay.cli.program import say
 from assay.edges.auth.api_keys import new_key, objection, written_hash
 from assay.edges.standard_streams import stop_without_reader
+from assay.model.limits import TIERS
 
 # More than any key has: other input is rejected before all of it is read.
 _MOST = 8 << 10

@@ -11,20 +11,20 @@ from json import dumps
 from shlex import join
 from typing import Any, Final
 
-from assay.base.errors import UsageError
-from assay.base.printable import counted, plain
 from assay.cli.call import late, remedy
 from assay.cli.guard_plan import named_servers, settings_file
 from assay.cli.lock_servers import WantedServer, check_names, confirm, offered_by, wanted_servers
 from assay.cli.options import add_headers, add_settings, add_time_limit
 from assay.cli.program import say, speaker
 from assay.cli.terminal.style import Style
-from assay.core.masking import masked_command, masked_url
 from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError, LineError, Log
+from assay.judge.masking import masked_command, masked_url
 from assay.lock.compare import ABSENT, WEIGHTS, Change, Difference, Weight, describe, differences, visible
 from assay.lock.lock_file import Lock, LockError, read, write
 from assay.lock.locked import Locked
 from assay.lock.matching import alike, loose_entries, only_entry
+from assay.model.errors import UsageError
+from assay.model.printable import counted, plain
 from assay.settings import load_cautiously
 
 _say = speaker("lock")

@@ -11,7 +11,6 @@ from functools import partial
 from shlex import join
 from typing import NamedTuple
 
-from assay.base.printable import MASK
 from assay.cli.call import opening_of
 from assay.cli.clients.config_files import find
 from assay.cli.clients.dialect import dialect_of
@@ -20,15 +19,16 @@ from assay.cli.clients.parsing import ConfigError
 from assay.cli.guard_plan import client_files, named_servers
 from assay.cli.options import HeaderError, given_headers
 from assay.cli.program import agreed, has_terminal
-from assay.core.masking import is_masked, masked_url
-from assay.core.server_commands import name_of_command
 from assay.edges.pipes import Signals
 from assay.edges.probe.server_probe import CLIENT, InquiryError, Log
 from assay.edges.probe.two_clients import inquire_as_both
 from assay.guard.hosted_server import environment
+from assay.judge.masking import is_masked, masked_url
+from assay.judge.server_commands import name_of_command
 from assay.lock.compare import visible
 from assay.lock.lock_file import Lock, LockError
 from assay.lock.locked import Locked
+from assay.model.printable import MASK
 from assay.settings import Settings
 
 _PLAIN_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "PWD", "TMPDIR", "SHELL", "LANG"})

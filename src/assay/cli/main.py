@@ -8,11 +8,11 @@ from importlib import import_module
 from typing import Any, Final, NamedTuple, NoReturn
 
 from assay import __version__
-from assay.base.errors import SettingsError, UsageError
-from assay.base.printable import plain
 from assay.cli.program import HelpFormatter, refusal, say
 from assay.cli.removed import COMMANDS, FORMATS, OPTIONS, removed
 from assay.edges.standard_streams import OutputError, prepare
+from assay.model.errors import SettingsError, UsageError
+from assay.model.printable import plain
 from assay.spec.schema import suggestion
 
 _DESCRIPTION = """\

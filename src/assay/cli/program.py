@@ -12,8 +12,8 @@ from shutil import which
 from textwrap import fill
 from typing import Final
 
-from assay.base.printable import plain
 from assay.cli.terminal.progress_bar import printing
+from assay.model.printable import plain
 
 NEED_POSIX: Final = frozenset({"call", "console", "demo", "guard", "lock", "serve"})
 """The commands that need Linux or macOS."""

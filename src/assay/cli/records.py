@@ -8,11 +8,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
-from assay.base.names import cut_name
-from assay.base.printable import plain
 from assay.cli.guard_plan import GuardPlan, Say, signed
 from assay.edges.hangup import telling
 from assay.edges.recorder import Records
+from assay.model.names import cut_name
+from assay.model.printable import plain
 from assay.records.journal import Journal
 from assay.records.telemetry import Telemetry
 from assay.settings import Settings

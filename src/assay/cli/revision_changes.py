@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from json import dumps
 from typing import Final, Literal, NamedTuple
 
-from assay.engine.pointers import NOWHERE, steps
-from assay.engine.schema_diff import Effect, SchemaDifference, schema_differences
+from assay.schema.pointers import NOWHERE, steps
+from assay.schema.schema_diff import Effect, SchemaDifference, schema_differences
 from assay.spec.notation import Schema
 from assay.spec.schema import ProtocolSchema
 

@@ -9,11 +9,11 @@ from typing import Final
 
 import orjson
 
-from assay.base.errors import CanonicalError
 from assay.cli.program import say
 from assay.cli.terminal.style import Style
 from assay.cli.terminal.table import Column, Table
 from assay.edges.standard_streams import write_utf8
+from assay.model.errors import CanonicalError
 from assay.rules import RULES, Rule
 from assay.spec.schema import suggestion
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from assay.base.atomic_file import replace_file
-from assay.base.errors import UsageError
 from assay.cli.program import say
 from assay.cli.revision_changes import RevisionChange, revision_changes, section
 from assay.cli.terminal.style import Style
 from assay.cli.terminal.table import Column, Table
 from assay.edges.standard_streams import write_utf8
+from assay.model.atomic_file import replace_file
+from assay.model.errors import UsageError
 from assay.spec.extensions import BY_IDENTIFIER, EXTENSIONS
 from assay.spec.methods import methods
 from assay.spec.revisions import LATEST, REVISIONS, named

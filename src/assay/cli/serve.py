@@ -17,14 +17,14 @@ from assay.assets.asset_server import AssetServer
 from assay.assets.asset_sources import Catalogue
 from assay.assets.mcp_methods import Methods
 from assay.assets.response_envelope import Tiers
-from assay.base.atomic_file import replace_file
-from assay.base.limits import REQUESTS
 from assay.cli.options import add_settings, directory
 from assay.cli.program import leave_what_lasts, open_standard_streams, say
 from assay.cli.records import opened
 from assay.edges.hangup import heed
 from assay.edges.recorder import Recorder, Records
 from assay.edges.stdio_lines import StandardStreams
+from assay.model.atomic_file import replace_file
+from assay.model.limits import REQUESTS
 from assay.records.extras import missing
 from assay.records.record import ServerPlace
 from assay.settings import Settings, load

@@ -8,7 +8,7 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from assay.base.verdict import Verdict
+    from assay.model.verdict import Verdict
     from assay.records.judged_records import JudgedRecord
 
 _SHOWN: Final = 20

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 
-from assay.base.errors import UsageError
-from assay.base.printable import plain
 from assay.cli.program import agreed, has_terminal, speaker
+from assay.model.errors import UsageError
+from assay.model.printable import plain
 from assay.rules import RULES
 from assay.rules.policy import fitting
 from assay.settings import SettingsError

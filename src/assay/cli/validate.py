@@ -14,12 +14,12 @@ from assay.assets.asset_sources import SUBMODULE, Catalogue
 from assay.assets.asset_tools import TOO_LARGE, validate_asset
 from assay.assets.json_files import read_directory
 from assay.assets.library import Library
-from assay.base.limits import REQUESTS, Limits
-from assay.base.printable import escaped
-from assay.base.verdict import Violation
 from assay.cli.options import add_settings, directory
 from assay.cli.program import speaker
-from assay.ladder import syntax
+from assay.judge import syntax
+from assay.model.limits import REQUESTS, Limits
+from assay.model.printable import escaped
+from assay.model.verdict import Violation
 from assay.settings import load
 
 _say = speaker("validate", escaped)

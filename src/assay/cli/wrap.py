@@ -13,7 +13,6 @@ from shlex import quote
 from shutil import which
 from typing import Final
 
-from assay.base.printable import counted, escaped
 from assay.cli.clients.config_files import (
     CLIENTS,
     FoundConfig,
@@ -35,6 +34,7 @@ from assay.cli.clients.plan import Plan, Wish, guard_names, likely, unwrap, wrap
 from assay.cli.clients.wrapping import PAYLOADS, is_program
 from assay.cli.program import agreed, has_terminal, refusal
 from assay.cli.terminal.style import Style
+from assay.model.printable import counted, escaped
 from assay.settings.state_directory import servers_directory
 
 _CLIENT_LIST: Final = f"{', '.join(CLIENTS[:-1])} or {CLIENTS[-1]}"

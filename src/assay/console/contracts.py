@@ -5,10 +5,10 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from assay.base.verdict import Party
 from assay.console.rows import HOW_TO_RECORD, cut, member_of, parsed
 from assay.lock.compare import changes
 from assay.lock.locked import KINDS, EntryKind, Locked, spelt
+from assay.model.verdict import Party
 from assay.records.record import Finding, Record
 from assay.rules.sentences import sentence
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 from assay.console.state import ConsoleState
-from assay.ladder.events import unbroken
+from assay.judge.events import unbroken
 
 MOST_PAGES: Final = 16
 """Maximal pages that listen at once."""

@@ -5,7 +5,7 @@ import tomllib
 from datetime import date, timedelta
 from typing import Any, Final
 
-from assay.base.errors import SettingsError
+from assay.model.errors import SettingsError
 from assay.settings import Settings
 from assay.settings.loading import in_file, made
 from assay.settings.settings_files import FoundSettings

@@ -7,19 +7,19 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from assay.base.verdict import Party
 from assay.console.contracts import LISTS, is_about
 from assay.console.findings import rule_text
 from assay.console.rows import HOW_TO_RECORD, member_of, parsed
 from assay.console.servers import ServerFacts
 from assay.console.state import ConsoleState
-from assay.core import render
-from assay.engine.pointers import NOWHERE, from_fragment, looked_up, step_into, steps
-from assay.ladder.headers import stateless_headers
+from assay.judge import render
+from assay.judge.headers import stateless_headers
+from assay.model.verdict import Party
 from assay.records.outcomes import recorded_outcome
 from assay.records.record import Finding, Metadata, Record, violation_of
 from assay.rules import RULES
 from assay.rules.sentences import sentence
+from assay.schema.pointers import NOWHERE, from_fragment, looked_up, step_into, steps
 from assay.spec.revisions import handshake, is_known
 
 NO_PAYLOAD: Final = f"the message is not recorded; {HOW_TO_RECORD}"

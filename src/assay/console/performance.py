@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Mapping
 from typing import Any, Final
 
-from assay.base.verdict import Party
+from assay.model.verdict import Party
 from assay.records.digest import FigureKey, Figures, LogHistogram, figure_key
 from assay.records.record import Record
 

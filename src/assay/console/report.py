@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple
 import orjson
 from msgspec.structs import replace
 
-from assay.base.bounded import Bounded
 from assay.console.findings import line, rules_of
 from assay.console.message import message_answer
 from assay.console.performance import PerformanceBoard
 from assay.console.rows import COLUMNS
 from assay.console.servers import ConsoleSource, MessageCounts
 from assay.console.state import ConsoleState
+from assay.model.bounded import Bounded
 from assay.records.digest import FindingGroup, FindingGroups
 from assay.records.judged_records import JudgedRecord
 from assay.records.outcomes import recorded_outcome

@@ -4,10 +4,10 @@ from collections.abc import Hashable
 from os.path import basename
 from typing import Any, Final, NamedTuple
 
-from assay.base.verdict import Party
 from assay.console.contracts import ServerLists, tokens_of
 from assay.console.performance import quantile
 from assay.console.rows import cut, latency_of, size
+from assay.model.verdict import Party
 from assay.records.digest import LogHistogram, RateWindow
 from assay.records.outcomes import recorded_outcome
 from assay.records.record import Event, Record

@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from assay.base.json_values import CAPABILITIES_KEY, CLIENT_KEY
 from assay.console.rows import cut, in_frame, member_of, size
 from assay.console.servers import MessageCounts, RunFacts, ServerFacts
+from assay.model.json_values import CAPABILITIES_KEY, CLIENT_KEY
 from assay.records.outcomes import recorded_outcome
 from assay.records.record import Event, Record
 

@@ -8,10 +8,10 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import orjson
 
-from assay.core import render
 from assay.edges.http.heads import RequestHead
 from assay.edges.http.replies import AwaitedReply, HttpReply, Receive, Send, is_patient, status_of
 from assay.edges.http.request_headers import Headers
+from assay.judge import render
 
 
 class HttpRequest(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Self
 
-from assay.base.printable import label, plain
+from assay.model.printable import label, plain
 
 CLOSED: Final = 2.0
 TERMINATED: Final = 1.5

@@ -12,7 +12,6 @@ from math import inf
 from time import monotonic
 from typing import Any, Final
 
-from assay.core.redaction import without_secrets
 from assay.edges.backend import HttpRequest
 from assay.edges.child import Labelled, StartError
 from assay.edges.child_pipe import ChildPipe, PipeOwner
@@ -33,6 +32,7 @@ from assay.guard.internal_errors import contained, log_once
 from assay.guard.recent_messages import End
 from assay.guard.session import GuardedSession
 from assay.guard.sinks import server_state
+from assay.judge.redaction import without_secrets
 from assay.records.http_notes import HttpNotes
 from assay.settings.http_section import Http
 from assay.spec.revisions import REVISIONS, handshake, is_known

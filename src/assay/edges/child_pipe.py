@@ -17,8 +17,8 @@ from assay.edges.child import CLOSED, TERMINATED, Child, why
 from assay.edges.time_slice import Stint
 from assay.guard.internal_errors import contained, log_once
 from assay.guard.own_frames import line
-from assay.ladder.framing import Rest, Splitter, is_blank
-from assay.ladder.partial_frame import LOOKED_AT
+from assay.judge.framing import Rest, Splitter, is_blank
+from assay.judge.partial_frame import LOOKED_AT
 
 CHUNK: Final = 64 << 10
 ERRORS_CHUNK: Final = 4 << 10

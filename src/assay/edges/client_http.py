@@ -9,11 +9,6 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple, Protocol
 
-from assay.base.json_values import params_of
-from assay.base.verdict import Exchange, Party, Verdict
-from assay.contracts.tool_contract import Contract
-from assay.core import render
-from assay.core.conversation import Facts
 from assay.edges.compile_turns import TURNS
 from assay.edges.http.heads import SESSION, RequestHead
 from assay.edges.http.replies import HttpReply, Receive, Send, refusal, reply, shared
@@ -25,7 +20,11 @@ from assay.guard.internal_errors import log_once
 from assay.guard.outgoing import is_answer
 from assay.guard.session import GuardedSession
 from assay.guard.shared_server import FAILED
-from assay.ladder import syntax
+from assay.judge import render, syntax
+from assay.judge.conversation import Facts
+from assay.model.json_values import params_of
+from assay.model.verdict import Exchange, Party, Verdict
+from assay.schema.tool_contract import Contract
 from assay.settings.http_section import Http
 from assay.spec.revisions import features_of
 

@@ -11,7 +11,7 @@ import stat
 from collections.abc import AsyncIterator, Callable
 
 from assay.edges.pipes import CHUNK, Outlet
-from assay.ladder.framing import Splitter
+from assay.judge.framing import Splitter
 
 
 class StdioClient:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from time import perf_counter
 from typing import Final, NamedTuple
 
-from assay.contracts.tool_contract import Contract
+from assay.schema.tool_contract import Contract
 
 _LONGEST_PAUSE: Final = 0.1
 """Seconds between two schemas at most."""

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Final, NamedTuple, Protocol
 
-from assay.base.printable import labelled
 from assay.edges.auth import Gate, Principal
 from assay.edges.backend import Backend
 from assay.edges.card_route import CardRoute
@@ -28,6 +27,7 @@ from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
 from assay.lock.locked import Locked
+from assay.model.printable import labelled
 from assay.records.http_notes import HttpNotes
 from assay.records.metrics import Metrics
 from assay.records.record import ServerPlace

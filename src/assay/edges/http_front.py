@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from assay.base.bounded import Shares
 from assay.edges.auth import Principal
 from assay.edges.backend import Backend, HttpRequest, PromptBackend, failure
 from assay.edges.http import body
@@ -31,6 +30,7 @@ from assay.edges.http.replies import (
     shared,
 )
 from assay.edges.http.request_headers import ENDPOINT, headers_of, path_of
+from assay.model.bounded import Shares
 from assay.settings.http_section import Http
 
 _MOST_HEADS: Final = 128

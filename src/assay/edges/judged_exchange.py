@@ -9,11 +9,6 @@ from math import inf
 from time import perf_counter
 from typing import Final, NamedTuple
 
-from assay.base.bounded import Bounded
-from assay.base.json_values import Id, versions_of
-from assay.base.verdict import Exchange, Verdict
-from assay.core import render
-from assay.core.conversation import Facts
 from assay.edges.http.heads import RequestHead, visible
 from assay.edges.http.replies import error_body, refusal, status_of
 from assay.edges.http.sessions import DROPPED
@@ -21,8 +16,12 @@ from assay.edges.upstream_errors import addressed, explained
 from assay.edges.url_sessions import LONGEST_ID, REMEMBERED, Stream, UrlSession
 from assay.guard.deadlines import limit_of
 from assay.guard.deliveries import Loss, LossReason
-from assay.ladder import syntax
-from assay.ladder.events import PING, Event, event
+from assay.judge import render, syntax
+from assay.judge.conversation import Facts
+from assay.judge.events import PING, Event, event
+from assay.model.bounded import Bounded
+from assay.model.json_values import Id, versions_of
+from assay.model.verdict import Exchange, Verdict
 from assay.records.http_notes import HttpNote, HttpNotes
 
 _FIRST: Final = frozenset({"initialize", "server/discover"})

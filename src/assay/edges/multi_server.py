@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from assay.base.printable import labelled
 from assay.edges.backend import Backend, HttpRequest, failure
 from assay.edges.card_route import CardRoute
 from assay.edges.child import unstartable
@@ -20,6 +19,7 @@ from assay.edges.oauth_discovery import Discovery
 from assay.edges.server_index import Row, index, row, standing
 from assay.edges.url_backend import UrlBackend
 from assay.guard.hosted_server import HostedEntry, environment
+from assay.model.printable import labelled
 from assay.settings import SettingsError
 
 

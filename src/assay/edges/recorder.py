@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from assay.base.verdict import Verdict
 from assay.guard.sinks import Sink
+from assay.model.verdict import Verdict
 from assay.records.http_notes import HttpNotes
 from assay.records.moments import FRESH, Moment, traceparent_of
 from assay.records.repeats import GARBAGE

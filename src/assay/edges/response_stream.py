@@ -9,11 +9,11 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from assay.base.verdict import Exchange
-from assay.core import render
 from assay.edges.http.replies import STREAM, Pairs, Receive, Send
 from assay.edges.http.sessions import HttpSession
-from assay.ladder.events import PING, event, primer
+from assay.judge import render
+from assay.judge.events import PING, event, primer
+from assay.model.verdict import Exchange
 from assay.settings.http_section import Http
 
 SLOW_BYTES: Final = 1 << 20

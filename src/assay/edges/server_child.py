@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
-from assay.base.verdict import Party
-from assay.core import render
 from assay.edges.child import StartError
 from assay.edges.child_pipe import ChildPipe, PipeLine, PipeOwner
 from assay.edges.client_http import HttpClient
@@ -16,7 +14,8 @@ from assay.guard.internal_errors import contained, log_once
 from assay.guard.recent_messages import End
 from assay.guard.session import CROWD, GuardedSession
 from assay.guard.shared_server import FAILED, SharedServer, Sharer
-from assay.ladder import syntax
+from assay.judge import render, syntax
+from assay.model.verdict import Party
 
 WHOSE: Final = "it cannot be said which client this is for"
 

@@ -11,10 +11,10 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 
-from assay.base.printable import plain
 from assay.edges.http.access import Door
 from assay.edges.http.replies import Receive, Route, Send, reads, reply, shared, text
 from assay.edges.http.request_headers import headers_of
+from assay.model.printable import plain
 
 Row = Mapping[str, str]
 """The row of a server: name, path, server, state, reason."""

@@ -9,16 +9,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
-from assay.base.names import name_of_url
-from assay.base.verdict import Exchange
 from assay.edges.time_slice import Stint
 from assay.edges.upstream_answer import Lost, Refused, SessionGone, UpstreamAnswer
 from assay.edges.upstream_client import DIRECTLY, ClientSetupError, Pairs, UpstreamClient, url_of
 from assay.edges.upstream_errors import NO_POST, BrokenError, addressed, first_line
 from assay.guard.backoff import pause
-from assay.ladder import framing, syntax
-from assay.ladder.events import Event, Reader
-from assay.ladder.headers import VERSION, header_text
+from assay.judge import framing, syntax
+from assay.judge.events import Event, Reader
+from assay.judge.headers import VERSION, header_text
+from assay.model.names import name_of_url
+from assay.model.verdict import Exchange
 from assay.settings.http_section import UpstreamSettings
 
 SESSION: Final = b"mcp-session-id"

@@ -13,7 +13,7 @@ import os
 import sys
 from typing import Any, Final, TextIO
 
-from assay.base.printable import ERRORS
+from assay.model.printable import ERRORS
 
 
 class OutputError(Exception):

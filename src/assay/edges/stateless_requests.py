@@ -10,10 +10,6 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final
 
-from assay.base.json_values import LEVEL_KEY, params_of, versions_of
-from assay.base.verdict import Exchange, Party, Verdict
-from assay.contracts.tool_contract import Contract
-from assay.core.conversation import Facts
 from assay.edges.backend import HttpRequest
 from assay.edges.client_http import (
     ACCEPTED,
@@ -37,7 +33,11 @@ from assay.guard.id_map import key_of
 from assay.guard.internal_errors import contained, log_once
 from assay.guard.outgoing import is_answer
 from assay.guard.session import GuardedSession, late_contracts
+from assay.judge.conversation import Facts
+from assay.model.json_values import LEVEL_KEY, params_of, versions_of
+from assay.model.verdict import Exchange, Party, Verdict
 from assay.records.http_notes import HttpNotes
+from assay.schema.tool_contract import Contract
 from assay.spec.revisions import LATEST
 
 _CLIENT: Final = ClientTraits("http")

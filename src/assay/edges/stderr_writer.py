@@ -12,8 +12,8 @@ from collections import deque
 from contextlib import suppress
 from typing import Final, Self
 
-from assay.base.printable import plain
 from assay.edges.standard_streams import for_stderr
+from assay.model.printable import plain
 
 MOST: Final = 1 << 20
 """Maximal bytes in the buffer."""

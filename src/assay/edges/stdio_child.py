@@ -9,8 +9,6 @@ from math import inf
 from time import perf_counter
 from typing import Final
 
-from assay.base.verdict import Party
-from assay.core.redaction import without_secrets
 from assay.edges.child import CLOSED, Child
 from assay.edges.child_supervisor import ChildSupervisor, RestartPolicy
 from assay.edges.pipes import Inlet, Loop, Outlet, Signals
@@ -19,6 +17,8 @@ from assay.guard.judged_session import LEFT
 from assay.guard.line_feed import LineFeed
 from assay.guard.session import GuardedSession
 from assay.guard.sinks import server_state
+from assay.judge.redaction import without_secrets
+from assay.model.verdict import Party
 
 CLIENT_LEFT: Final = 0
 SERVER_ENDED: Final = 3

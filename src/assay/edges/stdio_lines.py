@@ -13,7 +13,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Final, Self
 
-from assay.ladder.framing import Splitter, write
+from assay.judge.framing import Splitter, write
 
 _CHUNK: Final = 1 << 16
 """Bytes to read or write at once: the size of a pipe on Linux."""

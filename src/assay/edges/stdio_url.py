@@ -16,10 +16,6 @@ from time import perf_counter
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from assay.base.json_values import Id
-from assay.base.limits import DEEPEST
-from assay.base.verdict import Exchange, Party, Verdict
-from assay.core import render
 from assay.edges.client_stdio import StdioClient
 from assay.edges.hangup import is_heeded
 from assay.edges.http.origin_check import leads_here
@@ -34,9 +30,12 @@ from assay.guard.outgoing import requests
 from assay.guard.own_frames import CANCELLED, line
 from assay.guard.session import GuardedSession
 from assay.guard.tool_listing import MARK
-from assay.ladder import syntax
-from assay.ladder.headers import is_stateless, stateless_headers
-from assay.ladder.partial_frame import outline
+from assay.judge import render, syntax
+from assay.judge.headers import is_stateless, stateless_headers
+from assay.judge.partial_frame import outline
+from assay.model.json_values import Id
+from assay.model.limits import DEEPEST
+from assay.model.verdict import Exchange, Party, Verdict
 from assay.settings.http_section import UpstreamSettings
 
 CLIENT_LEFT: Final = 0

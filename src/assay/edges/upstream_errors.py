@@ -11,11 +11,10 @@ from urllib.parse import urlsplit
 import aiohttp
 import orjson
 
-from assay.base.errors import no_answer
-from assay.base.json_values import Id
-from assay.base.verdict import Exchange
-from assay.core import render
-from assay.ladder import syntax
+from assay.judge import render, syntax
+from assay.model.errors import no_answer
+from assay.model.json_values import Id
+from assay.model.verdict import Exchange
 
 CONNECT: Final = 10.0
 """Seconds for a connection, TLS included: a server on another continent takes one or two."""

@@ -12,8 +12,6 @@ from time import monotonic
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from assay.contracts.tool_contracts import Tools
-from assay.core.conversation import Facts
 from assay.edges.awaited_exchange import SOON, AwaitedExchange
 from assay.edges.backend import HttpRequest
 from assay.edges.compile_turns import TURNS
@@ -47,8 +45,10 @@ from assay.guard.internal_errors import log_once
 from assay.guard.own_frames import CANCELLED
 from assay.guard.sinks import server_state
 from assay.guard.tool_listing import LISTING_SECONDS
-from assay.ladder import syntax
-from assay.ladder.events import Reader
+from assay.judge import syntax
+from assay.judge.conversation import Facts
+from assay.judge.events import Reader
+from assay.schema.tool_contracts import Tools
 from assay.settings.http_section import Http
 from assay.spec.revisions import REVISIONS, is_known
 

@@ -10,7 +10,6 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from assay.base.errors import CanonicalError, within
 from assay.edges.backend import HttpRequest
 from assay.edges.http.access import METADATA
 from assay.edges.http.forwarding import UpstreamHead
@@ -24,7 +23,8 @@ from assay.edges.upstream_errors import MOST_BYTES, SECONDS, BrokenError, NoAnsw
 from assay.edges.upstream_target import Answered
 from assay.guard.deliveries import LossReason
 from assay.guard.own_frames import cancelled, may_be_cancelled
-from assay.ladder.events import Reader, event
+from assay.judge.events import Reader, event
+from assay.model.errors import CanonicalError, within
 
 if TYPE_CHECKING:
     from assay.edges.url_backend import UrlBackend

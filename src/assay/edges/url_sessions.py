@@ -13,13 +13,13 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
-from assay.base.json_values import Id
-from assay.base.verdict import Exchange, Party
 from assay.edges.http.held_bytes import HeldBytes
 from assay.edges.http.quotas import to_end
 from assay.guard.deliveries import ClientTraits, ServerTraits
 from assay.guard.factory import ContractScope, SessionFactory
 from assay.guard.session import GuardedSession
+from assay.model.json_values import Id
+from assay.model.verdict import Exchange, Party
 from assay.settings.http_section import Http
 
 REMEMBERED: Final = 1000

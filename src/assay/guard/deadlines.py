@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from math import inf
 from typing import Final
 
-from assay.base.json_values import Id, params_of
-from assay.base.verdict import Exchange, Party, Verdict
+from assay.model.json_values import Id, params_of
+from assay.model.verdict import Exchange, Party, Verdict
 
 ENDLESS: Final = "subscriptions/listen"
 """The one request without a deadline: its answer comes when the client ends the subscription."""

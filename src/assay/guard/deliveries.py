@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, Literal, NamedTuple
 
-from assay.base.verdict import Exchange, Verdict
+from assay.model.verdict import Exchange, Verdict
 
 LossReason = Literal[
     "unstartable", "exited", "closed", "broken", "session_gone", "timeout",

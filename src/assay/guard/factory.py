@@ -3,16 +3,16 @@
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
-from assay.base.limits import Limits
-from assay.base.verdict import Party
-from assay.contracts.tool_contracts import Tools
-from assay.core.conversation import Conversation, Facts
 from assay.guard.deliveries import ClientTraits, ServerTraits
 from assay.guard.session import HANDSHAKE, GuardedSession, Timing
 from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
+from assay.judge.conversation import Conversation, Facts
 from assay.lock.inspection import Inspection
 from assay.lock.locked import Locked
+from assay.model.limits import Limits
+from assay.model.verdict import Party
+from assay.schema.tool_contracts import Tools
 
 if TYPE_CHECKING:
     from assay.guard.backoff import Backoff

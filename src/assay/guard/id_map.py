@@ -12,10 +12,10 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import orjson
 
-from assay.base.bounded import Bounded
-from assay.base.json_values import SUBSCRIPTION_KEY
-from assay.ladder.partial_frame import outline
-from assay.ladder.text_edit import Edit, Spot, Tree, edited, spots
+from assay.judge.partial_frame import outline
+from assay.judge.text_edit import Edit, Spot, Tree, edited, spots
+from assay.model.bounded import Bounded
+from assay.model.json_values import SUBSCRIPTION_KEY
 
 _ID_FIRST: Final = re.compile(rb'(\{"jsonrpc":"2\.0","id":)("[^"\\]*+"|[0-9]{1,15}+)(?=[,}])')
 """The start of a message as most peers write it. The judge refuses a message with a second id."""

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from assay.base.verdict import Findings, Party, Verdict, verdict
+from assay.model.verdict import Findings, Party, Verdict, verdict
 
 if TYPE_CHECKING:
-    from assay.core.conversation import Conversation
+    from assay.judge.conversation import Conversation
 
 _MOST_LOGGED: Final = 100
 _logged: set[tuple[str, int]] = set()

@@ -11,10 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
-from assay.base.json_values import params_of
-from assay.base.verdict import Exchange, Party, Verdict
-from assay.contracts.tool_contract import Contract
-from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.guard.connection_name import connection_name
 from assay.guard.deadlines import ENDLESS, Deadlines
 from assay.guard.deliveries import EMPTY, ClientTraits, Delivery, Failed, Loss, Outcome, ServerTraits, State, joined
@@ -24,6 +20,10 @@ from assay.guard.restore import LASTING, SessionRestore, SessionState
 from assay.guard.routing import Move, Router
 from assay.guard.sinks import Sinks
 from assay.guard.tool_listing import LISTED_AGAIN, ToolListing
+from assay.judge.conversation import NO_FACTS, Conversation, Facts
+from assay.model.json_values import params_of
+from assay.model.verdict import Exchange, Party, Verdict
+from assay.schema.tool_contract import Contract
 
 if TYPE_CHECKING:
     from assay.guard.backoff import Backoff

@@ -7,10 +7,10 @@ Accepted lines are forwarded as they came, in the order they came.
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from assay.base.verdict import Party
 from assay.guard.deliveries import EMPTY, Outcome
 from assay.guard.session import GuardedSession
-from assay.ladder.framing import Rest, Splitter
+from assay.judge.framing import Rest, Splitter
+from assay.model.verdict import Party
 
 Forward = Callable[[bytes, bytes], None]
 Act = Callable[[Outcome, bytes], None]

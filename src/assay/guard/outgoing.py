@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 
-from assay.base.verdict import Exchange, Party, Verdict, verdict
-from assay.core import render
-from assay.core.conversation import Conversation
 from assay.guard.deliveries import Author, Delivery, Failed, Outcome
 from assay.guard.routing import Move
-from assay.ladder import syntax
-from assay.ladder.partial_frame import outline
+from assay.judge import render, syntax
+from assay.judge.conversation import Conversation
+from assay.judge.partial_frame import outline
+from assay.model.verdict import Exchange, Party, Verdict, verdict
 from assay.rules import violation
 
 

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from assay.base.verdict import Exchange
-from assay.ladder import framing, syntax
+from assay.judge import framing, syntax
+from assay.model.verdict import Exchange
 
 CANCELLED: Final = "notifications/cancelled"
 

@@ -16,9 +16,9 @@ from weakref import WeakSet
 
 import orjson
 
-from assay.base.verdict import Kind, Party, Verdict
-from assay.core.redaction import Redactor
 from assay.guard.deliveries import UNKNOWN, End
+from assay.judge.redaction import Redactor
+from assay.model.verdict import Kind, Party, Verdict
 
 __all__ = ("UNKNOWN", "End", "RecentMessages", "Shelf", "flights_in")
 

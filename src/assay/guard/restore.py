@@ -7,13 +7,13 @@ The handshake, the log level, subscriptions to resources. All else that a server
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from assay.base.limits import Limits
-from assay.base.verdict import Exchange, Party, Verdict
-from assay.core.conversation import Conversation
-from assay.core.topics.capabilities import has_capability
 from assay.guard.routing import Router
-from assay.ladder import syntax
-from assay.ladder.framing import Rest
+from assay.judge import syntax
+from assay.judge.conversation import Conversation
+from assay.judge.framing import Rest
+from assay.judge.topics.capabilities import has_capability
+from assay.model.limits import Limits
+from assay.model.verdict import Exchange, Party, Verdict
 from assay.rules.sentences import located
 
 MOST_SUBSCRIPTIONS: Final = 1000

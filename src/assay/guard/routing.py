@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from assay.base.json_values import Id
-from assay.base.verdict import Party, Verdict
-from assay.core import render
-from assay.core.conversation import Conversation
 from assay.guard.deliveries import Failed
 from assay.guard.own_frames import id_bytes
-from assay.ladder.partial_frame import LOOKED_AT, Outline, outline
+from assay.judge import render
+from assay.judge.conversation import Conversation
+from assay.judge.partial_frame import LOOKED_AT, Outline, outline
+from assay.model.json_values import Id
+from assay.model.verdict import Party, Verdict
 
 _CLIENT: Final = Party.CLIENT
 

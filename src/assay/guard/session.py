@@ -8,14 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import Any, Final, NamedTuple
 
-from assay.base.errors import within
-from assay.base.json_values import params_of
-from assay.base.limits import Limits
-from assay.base.verdict import Exchange, Party, Verdict
-from assay.contracts.tool_contract import Contract
-from assay.contracts.tool_contracts import Tools
-from assay.core import render
-from assay.core.conversation import NO_FACTS, Facts
 from assay.guard.deliveries import EMPTY, UNKNOWN, Delivery, End, Failed, Loss, Outcome, State, joined
 from assay.guard.internal_errors import log_once
 from assay.guard.judged_session import CALM, CROWD, HANDSHAKE, HOLDING, LEFT, HeldCall, JudgedSession, Timing
@@ -24,8 +16,15 @@ from assay.guard.own_frames import CANCELLED, cancelled, may_be_cancelled
 from assay.guard.restore import SessionRestore
 from assay.guard.routing import NO_MOVE
 from assay.guard.tool_listing import LISTED_AGAIN, LISTING_SECONDS, ToolListing
-from assay.ladder import syntax
-from assay.ladder.framing import Rest
+from assay.judge import render, syntax
+from assay.judge.conversation import NO_FACTS, Facts
+from assay.judge.framing import Rest
+from assay.model.errors import within
+from assay.model.json_values import params_of
+from assay.model.limits import Limits
+from assay.model.verdict import Exchange, Party, Verdict
+from assay.schema.tool_contract import Contract
+from assay.schema.tool_contracts import Tools
 
 _CLIENT: Final = Party.CLIENT
 _SERVER: Final = Party.SERVER

@@ -7,11 +7,10 @@ One server that all requests without a session share: find the receiver of each 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from assay.base.large_frames import loaded
-from assay.core import render
 from assay.guard.id_map import IdMap
-from assay.ladder import syntax
-from assay.ladder.partial_frame import outline
+from assay.judge import render, syntax
+from assay.judge.partial_frame import outline
+from assay.model.large_frames import loaded
 
 FAILED: Final = "the guard failed; its log says why"
 

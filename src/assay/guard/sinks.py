@@ -6,8 +6,8 @@ from typing import Literal
 
 import orjson
 
-from assay.base.verdict import Verdict
 from assay.guard.internal_errors import log_once
+from assay.model.verdict import Verdict
 
 EventKind = Literal["stray", "restart", "opened", "closed", "listed", "state"]
 

@@ -9,15 +9,15 @@ from dataclasses import replace
 from math import inf
 from typing import Final
 
-from assay.base.printable import OURS, counted, label, labelled, plain
-from assay.base.verdict import Exchange, Party, Verdict, Violation
-from assay.core.lifecycle import spoken
-from assay.core.list_filter import Quarantined, summed
-from assay.core.redaction import Redactor
-from assay.core.render import changes
 from assay.guard.deliveries import UNKNOWN, End
 from assay.guard.recent_messages import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, RecentMessages, Shelf
 from assay.guard.sinks import EventKind, Sink
+from assay.judge.lifecycle import spoken
+from assay.judge.list_filter import Quarantined, summed
+from assay.judge.redaction import Redactor
+from assay.judge.render import changes
+from assay.model.printable import OURS, counted, label, labelled, plain
+from assay.model.verdict import Exchange, Party, Verdict, Violation
 from assay.rules.sentences import located
 
 __all__ = ("FLIGHTS", "KEPT", "KEPT_BYTES", "MOST_SHOWN", "GuardSummary")

@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-from assay.base.limits import Limits
+from assay.model.limits import Limits
 from assay.rules.policy import Policy
 
 Mode = Literal["audit", "enforce"]

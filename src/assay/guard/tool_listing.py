@@ -9,10 +9,10 @@ from itertools import count
 from secrets import token_hex
 from typing import Any, Final
 
-from assay.base.json_values import CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY
-from assay.base.verdict import Exchange, Party, Verdict
-from assay.core.conversation import Conversation, Facts
-from assay.ladder import syntax
+from assay.judge import syntax
+from assay.judge.conversation import Conversation, Facts
+from assay.model.json_values import CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY
+from assay.model.verdict import Exchange, Party, Verdict
 
 LISTING_SECONDS: Final = 5.0
 """Seconds that a call waits for the list. A server that takes longer gets the call, which is reported as not judged."""

@@ -8,13 +8,13 @@ no program, but may mislead a model: a changed description is how a trusted serv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
-from assay.core.masking import masked_command, masked_url
-from assay.core.server_commands import same_server
-from assay.engine.canonical import canonical, text
-from assay.engine.pointers import NOWHERE, escaped
-from assay.engine.schema_diff import Effect, SchemaDifference, acts_elsewhere, schema_differences, unequal
-from assay.engine.wording import listed, name, shown, wanted
+from assay.judge.masking import masked_command, masked_url
+from assay.judge.server_commands import same_server
 from assay.lock.locked import KINDS, EntryKind, Locked
+from assay.schema.canonical import canonical, text
+from assay.schema.pointers import NOWHERE, escaped
+from assay.schema.schema_diff import Effect, SchemaDifference, acts_elsewhere, schema_differences, unequal
+from assay.schema.wording import listed, name, shown, wanted
 from assay.spec.revisions import is_known
 from assay.spec.schema import protocol_schema
 

@@ -8,10 +8,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from assay.base.json_values import SERVER_KEY
-from assay.base.verdict import Exchange, Party, Violation
-from assay.contracts.tool_contracts import cursor_key
-from assay.engine.pointers import escaped
 from assay.lock.compare import (
     PHRASES,
     Change,
@@ -22,7 +18,11 @@ from assay.lock.compare import (
     visible,
 )
 from assay.lock.locked import BY_METHOD, EntryKind, Locked, spelt
+from assay.model.json_values import SERVER_KEY
+from assay.model.verdict import Exchange, Party, Violation
 from assay.rules import violation
+from assay.schema.pointers import escaped
+from assay.schema.tool_contracts import cursor_key
 
 _MOST_CHANGES: Final = 5
 """Changes of one entry that are reported; the worst come first."""

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from assay.base.atomic_file import replace_file
-from assay.base.limits import DEFAULT
-from assay.base.verdict import Violation
-from assay.core.masking import masked_command, masked_url
-from assay.engine.canonical import canonical, fingerprint
-from assay.ladder import syntax
+from assay.judge import syntax
+from assay.judge.masking import masked_command, masked_url
 from assay.lock.locked import BARE, CAPABLE, CLIENTS, KINDS, Accepted, EntryKind, Locked
+from assay.model.atomic_file import replace_file
+from assay.model.limits import DEFAULT
+from assay.model.verdict import Violation
+from assay.schema.canonical import canonical, fingerprint
 
 FILE: Final = "assay.lock"
 

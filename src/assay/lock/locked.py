@@ -7,10 +7,10 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from assay.base.printable import counted
-from assay.contracts.tool_contract import Contract
-from assay.contracts.tool_contracts import ToolList
-from assay.core.masking import masked_command, masked_url
+from assay.judge.masking import masked_command, masked_url
+from assay.model.printable import counted
+from assay.schema.tool_contract import Contract
+from assay.schema.tool_contracts import ToolList
 from assay.spec.revisions import features_of
 
 

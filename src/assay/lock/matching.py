@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from assay.core.masking import masked_command, masked_url
-from assay.core.server_commands import may_be_same_server, same_server
+from assay.judge.masking import masked_command, masked_url
+from assay.judge.server_commands import may_be_same_server, same_server
 from assay.lock.lock_file import FILE, Lock, LockError, read
 from assay.lock.locked import Locked
 

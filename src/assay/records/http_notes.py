@@ -8,9 +8,9 @@ records have its name alone.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from assay.base.verdict import Party, Verdict
 from assay.guard.internal_errors import log_once
-from assay.ladder.headers import decode
+from assay.judge.headers import decode
+from assay.model.verdict import Party, Verdict
 from assay.records.record import RunIdentity, cut
 
 SHOWN: Final = {

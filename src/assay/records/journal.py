@@ -11,7 +11,7 @@ from contextlib import suppress
 from time import perf_counter, time_ns
 from typing import Any, Final
 
-from assay.base.verdict import Verdict
+from assay.model.verdict import Verdict
 from assay.records import run_files
 from assay.records.line_templates import LineTemplates
 from assay.records.moments import FRESH, Moment, deterministic_ids, shown_time, spelled_ids, trace_of

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from assay.base.verdict import Party
-from assay.core.redaction import Redactor
+from assay.judge.redaction import Redactor
+from assay.model.verdict import Party
 from assay.records.moments import FRESH, Moment, shown_time
 from assay.records.record import ANSWERS, Finding, Record, RunIdentity, cut, record_of
 from assay.records.rows import Judged

@@ -10,13 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
 
-from assay.base.errors import CanonicalError
-from assay.base.limits import DEFAULT, Limits
-from assay.base.verdict import Exchange, Findings, Party, Verdict, Violation, verdict
-from assay.contracts.tool_contracts import Tools
-from assay.core.conversation import Conversation
-from assay.core.lifecycle import preferred
-from assay.ladder import syntax
+from assay.judge import syntax
+from assay.judge.conversation import Conversation
+from assay.judge.lifecycle import preferred
+from assay.model.errors import CanonicalError
+from assay.model.limits import DEFAULT, Limits
+from assay.model.verdict import Exchange, Findings, Party, Verdict, Violation, verdict
 from assay.records.listed_tools import ListedTools, ListPlace
 from assay.records.outcomes import outcome_of
 from assay.records.rows import (
@@ -33,6 +32,7 @@ from assay.records.rows import (
     with_findings,
 )
 from assay.rules.policy import Policy
+from assay.schema.tool_contracts import Tools
 from assay.spec.revisions import is_known
 
 Ident = str | int

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from assay.base.verdict import Kind, Party, Verdict
+from assay.model.verdict import Kind, Party, Verdict
 from assay.records.moments import FRESH, Moment, shown_second
 from assay.records.record import NAME_LENGTH, ROUTE_LENGTH, SCHEMA_VERSION, RunIdentity, cut, encoder, name_of, short_id
 

@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import Final
 
 from assay import __version__
-from assay.base.limits import ASSET_TOOLS
-from assay.base.verdict import Kind, Verdict
+from assay.model.limits import ASSET_TOOLS
+from assay.model.verdict import Kind, Verdict
 from assay.records.record import Status, status_of
 from assay.rules import RULES
 from assay.spec.extensions import extended_methods

@@ -10,9 +10,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
-from assay.base.printable import plain
-from assay.base.verdict import UNNAMED, Verdict
-from assay.core.render import shown_id
+from assay.judge.render import shown_id
+from assay.model.printable import plain
+from assay.model.verdict import UNNAMED, Verdict
 from assay.records.record import Record, status_of
 
 Word = Literal["ok", "reported", "repaired", "blocked", "failed"]

@@ -20,12 +20,12 @@ import msgspec
 import orjson
 
 from assay import __version__
-from assay.base import large_frames
-from assay.base.errors import CanonicalError
-from assay.base.verdict import Action, ListEntry, Party, Verdict, Violation
-from assay.core.masking import masked_command, masked_url
-from assay.core.redaction import Redactor
 from assay.guard.connection_name import principal_in, session_in
+from assay.judge.masking import masked_command, masked_url
+from assay.judge.redaction import Redactor
+from assay.model import large_frames
+from assay.model.errors import CanonicalError
+from assay.model.verdict import Action, ListEntry, Party, Verdict, Violation
 from assay.records.moments import Moment, shown_time
 from assay.rules import RULES
 

@@ -21,15 +21,15 @@ from weakref import WeakKeyDictionary, WeakSet
 import orjson
 
 from assay import __version__
-from assay.base.json_values import Id
-from assay.base.verdict import Exchange, Party, Verdict
-from assay.contracts.tool_contracts import Tools
-from assay.core.conversation import NO_FACTS, Conversation, Facts
-from assay.core.redaction import Redactor
 from assay.guard.internal_errors import log_once
-from assay.ladder.framing import Text
+from assay.judge.conversation import NO_FACTS, Conversation, Facts
+from assay.judge.framing import Text
+from assay.judge.redaction import Redactor
+from assay.model.json_values import Id
+from assay.model.verdict import Exchange, Party, Verdict
 from assay.records.record import payload
 from assay.records.rows import DIRECTIONS, VERSION, spelt_facts, spelt_findings
+from assay.schema.tool_contracts import Tools
 
 Log = Callable[[str], None]
 

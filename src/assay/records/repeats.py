@@ -7,7 +7,7 @@ A line of two bytes makes a record of several hundred, so a peer that sends noth
 from collections.abc import Callable
 from typing import Final
 
-from assay.base.verdict import Kind, Party, Verdict
+from assay.model.verdict import Kind, Party, Verdict
 from assay.records.moments import Moment
 
 GARBAGE: Final[frozenset[Kind]] = frozenset({"unreadable", "batch"})

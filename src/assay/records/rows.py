@@ -15,9 +15,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, cast, get_args
 
-from assay.base.verdict import Action, Findings, Kind, Party, Verdict, Violation, verdict
-from assay.core.conversation import NO_FACTS, Facts
-from assay.ladder import syntax
+from assay.judge import syntax
+from assay.judge.conversation import NO_FACTS, Facts
+from assay.model.verdict import Action, Findings, Kind, Party, Verdict, Violation, verdict
 from assay.records.lines import numbered_lines
 from assay.records.record import Record
 from assay.rules import RULES, violation

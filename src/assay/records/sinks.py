@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from assay.base.verdict import Verdict
 from assay.guard.connection_name import session_in
 from assay.guard.internal_errors import log_once
 from assay.guard.sinks import EventKind, Sink
+from assay.model.verdict import Verdict
 from assay.records.http_notes import HttpNote, HttpNotes
 from assay.records.moments import FRESH, Moment, traceparent_of
 from assay.records.repeats import GARBAGE

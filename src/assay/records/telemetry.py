@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
-from assay.base.errors import CanonicalError
-from assay.base.limits import ASSET_TOOLS
-from assay.base.verdict import Verdict
-from assay.core.redaction import Redactor
+from assay.judge.redaction import Redactor
+from assay.model.errors import CanonicalError
+from assay.model.limits import ASSET_TOOLS
+from assay.model.verdict import Verdict
 from assay.records.extras import missing
 from assay.records.metrics import METHODS
 from assay.records.record import session_digest

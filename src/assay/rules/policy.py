@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from assay.base.verdict import Action, Violation
+from assay.model.verdict import Action, Violation
 from assay.rules import RULES
 
 ACTIONS: Final[Mapping[str, Action]] = {
@@ -36,9 +36,6 @@ REPAIRED_RESULTS: Final = (
 """Rules of results and errors whose violations can be repaired; each only if the operator wants it for that rule."""
 
 REPAIRABLE: Final = (*REPAIRED, *REPAIRED_RESULTS)
-
-NOT_JUDGED: Final = "contract/not-judged"
-"""The rule of a call that is not judged by the schemas of its tool."""
 
 
 def fitting(rule: str) -> tuple[str, ...]:

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from assay.base.verdict import Violation
+from assay.model.verdict import Violation
 from assay.rules.policy import Policy
 from assay.rules.table import violation
 
 if TYPE_CHECKING:
-    from assay.engine.budget import Budget
+    from assay.schema.budget import Budget
 
 
 class Report:

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from os.path import dirname, join
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from assay.base.verdict import Action, Violation
+from assay.model.verdict import Action, Violation
 from assay.spec.revisions import handshake
 
 if TYPE_CHECKING:
-    from assay.engine.fault import Fault
+    from assay.schema.fault import Fault
 
 
 class Rule(NamedTuple):

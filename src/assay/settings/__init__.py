@@ -7,7 +7,7 @@ table exists, even if it is empty. The keys of the file, the variables, the chec
 from the dataclasses. This package reads that file, and the schemas that it or an option names; it knows no command.
 """
 
-from assay.base.errors import SettingsError
+from assay.model.errors import SettingsError
 from assay.settings.auth_section import ApiKey, Auth, Jwt
 from assay.settings.loading import load, load_cautiously
 from assay.settings.sections import JournalSettings, Settings, TelemetrySettings, TierSettings

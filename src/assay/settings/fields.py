@@ -16,8 +16,8 @@ from math import isfinite
 from types import UnionType
 from typing import Any, Final, NamedTuple, get_args, get_origin
 
-from assay.base.errors import SettingsError
-from assay.engine.wording import found
+from assay.model.errors import SettingsError
+from assay.schema.wording import found
 from assay.spec.schema import suggestion
 
 # ── what a field says ────────────────────────────────────────────────────────────────────────────────────────────────

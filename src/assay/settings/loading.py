@@ -17,8 +17,8 @@ from time import gmtime, strftime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from assay.base.errors import SettingsError
-from assay.base.limits import DEFAULT, Limits
+from assay.model.errors import SettingsError
+from assay.model.limits import DEFAULT, Limits
 from assay.settings.fields import ANY, ARRAY, EACH, Key, Path, dotted, key_of
 from assay.settings.sections import Settings
 from assay.settings.settings_files import CONFIG, FoundSettings, Log, found_file, standing

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from assay.base.limits import ASSET_TOOLS, TIERS, Limits
+from assay.model.limits import ASSET_TOOLS, TIERS, Limits
 from assay.settings.auth_section import Auth
 from assay.settings.fields import changed, setting
 from assay.settings.guard_section import GuardSettings
@@ -68,7 +68,7 @@ class JournalSettings:
             raise ValueError(f"total_bytes must be at least bytes, which is {self.bytes}; found {self.total_bytes}")
         if self.redact:
             # 15 ms before a guarded server starts; most guards have no patterns of their own.
-            from assay.core.redaction import Redactor  # noqa: PLC0415
+            from assay.judge.redaction import Redactor  # noqa: PLC0415
 
             Redactor(self.redact)
 

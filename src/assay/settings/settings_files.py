@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, Final, Literal, NamedTuple
 
-from assay.base.atomic_file import replace_file
-from assay.base.errors import SettingsError
+from assay.model.atomic_file import replace_file
+from assay.model.errors import SettingsError
 from assay.settings.state_directory import state_directory
 
 FILE: Final = "assay.toml"

@@ -10,7 +10,7 @@ from os.path import dirname, isdir, join
 from pathlib import Path
 from typing import Final
 
-from assay.base.names import folder_of
+from assay.model.names import folder_of
 
 NAME = "assay"
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from assay.base.verdict import Violation
+from assay.model.verdict import Violation
 from assay.rules import RULES
 from assay.rules.policy import Policy
 from assay.settings.fields import Key, Path, by_effect

@@ -14,7 +14,7 @@ from assay.spec.notation import Schema, WireFacts
 from assay.spec.revisions import REVISIONS, position
 
 if TYPE_CHECKING:
-    from assay.engine.compiled import Compiled
+    from assay.schema.compiled import Compiled
     from assay.spec.extensions import Extension
 
 
@@ -135,7 +135,7 @@ class ProtocolSchema:
 
     def compiled(self, document: Schema, *, at: str = "#", formats: bool) -> "Compiled":
         """Return the part at *at* of *document*, which is made of these definitions, compiled."""
-        from assay.engine.compiled import compile_schema  # noqa: PLC0415 - listing definitions needs no engine
+        from assay.schema.compiled import compile_schema  # noqa: PLC0415 - listing definitions needs no engine
 
         return compile_schema(document, at=at, formats=formats)
 

@@ -10,8 +10,8 @@ from response_examples import failure
 
 from assay.assets.enveloper import Enveloper
 from assay.assets.response_envelope import ERROR_CODES, ResponseEnvelope, ToolError, UpgradeHint
-from assay.base.limits import TIERS
-from assay.engine.compiled import compile_schema
+from assay.model.limits import TIERS
+from assay.schema.compiled import compile_schema
 from kit.laws import law
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)

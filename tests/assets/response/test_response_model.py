@@ -13,8 +13,8 @@ import pytest
 from response_examples import FAILURE, HINT, SUCCESS, but, without
 
 from assay.assets.response_envelope import ERROR_CODES, ResponseEnvelope, ToolError, UpgradeHint
-from assay.base.limits import TIERS
-from assay.engine.compiled import compile_schema
+from assay.model.limits import TIERS
+from assay.schema.compiled import compile_schema
 from kit.places import ROOT
 from kit.rows import rows
 

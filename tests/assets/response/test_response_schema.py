@@ -6,7 +6,7 @@ import pytest
 from response_examples import FAILURE, SUCCESS, but
 
 from assay.assets.response_envelope import ResponseEnvelope
-from assay.engine.admission import SchemaRefusal, compile_untrusted
+from assay.schema.admission import SchemaRefusal, compile_untrusted
 from kit.rows import rows
 
 NODE = {

@@ -7,7 +7,7 @@ import pytest
 
 from assay.assets.enveloper import enveloped
 from assay.assets.response_envelope import Tiers, ToolError, UpgradeHint, UpgradeRequiredError
-from assay.base.limits import TIERS
+from assay.model.limits import TIERS
 from kit.rows import rows
 
 

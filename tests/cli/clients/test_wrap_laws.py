@@ -6,10 +6,10 @@ from client_laws import SECRET, codex_configurations, configurations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.base.names import cut_name
 from assay.cli.clients.dialect import CODEX, GEMINI, JSON, Dialect
 from assay.cli.clients.masks import difference, masked
 from assay.cli.clients.plan import unwrap
+from assay.model.names import cut_name
 from kit.client_files import behind
 from kit.laws import law
 

@@ -1,9 +1,9 @@
 """What is shown of a configuration: where it changes, and no secret."""
 
-from assay.base.printable import MASK
 from assay.cli.clients.dialect import CODEX
 from assay.cli.clients.masks import difference, masked
 from assay.cli.clients.plan import Wish, wrap
+from assay.model.printable import MASK
 from kit.client_files import PROGRAM
 from kit.rows import rows
 

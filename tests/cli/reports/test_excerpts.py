@@ -8,17 +8,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.base.verdict import Party, Verdict, Violation, verdict
 from assay.cli.terminal.excerpts import excerpt_lines
 from assay.cli.terminal.style import Style, columns
-from assay.core.conversation import Conversation
-from assay.core.redaction import Redactor
-from assay.engine.pointers import escaped, looked_up
-from assay.ladder.text_edit import located
+from assay.judge.conversation import Conversation
+from assay.judge.redaction import Redactor
+from assay.judge.text_edit import located
+from assay.model.verdict import Party, Verdict, Violation, verdict
 from assay.records.judged_records import JudgedRecords
 from assay.records.record import finding_of
 from assay.records.rows import Judged
 from assay.rules import violation
+from assay.schema.pointers import escaped, looked_up
 from kit.rows import rows
 
 REDACTOR = Redactor()
@@ -170,7 +170,7 @@ def places(value: Any, at: str = "") -> list[str]:
 
 @given(value=JSON, ascii_only=st.booleans(), indent=st.sampled_from([None, 1]))
 def test_every_value_is_located(value: Any, ascii_only: bool, indent: int | None) -> None:
-    from assay.engine.pointers import steps
+    from assay.schema.pointers import steps
 
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
     for at in places(value):

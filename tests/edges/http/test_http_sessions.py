@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from assay.base.limits import DEFAULT
 from assay.edges.backend import HttpRequest
 from assay.edges.child_backend import ChildBackend
 from assay.edges.client_http import HttpClient, HttpPort, SessionAnswer
@@ -18,6 +17,7 @@ from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
+from assay.model.limits import DEFAULT
 from assay.settings.http_section import Http
 from kit.hosted import NEWEST
 from kit.http_client import events, frame_of, notification, request

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from assay.ladder.events import PING, event
+from assay.judge.events import PING, event
 from assay.rules.policy import Policy
 from assay.spec.revisions import LATEST
 from kit.http_client import BOTH, call, frame_of, initialize, modern, notification, request

@@ -3,16 +3,16 @@
 import json
 from typing import Any
 
-from assay.base.limits import DEFAULT
-from assay.base.verdict import Party
-from assay.core.conversation import Facts
 from assay.edges.judged_exchange import JudgedExchange
 from assay.edges.url_sessions import REMEMBERED, REMEMBERED_BY_ALL, Stream, UrlSessions, Who
 from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
-from assay.ladder.events import event
+from assay.judge.conversation import Facts
+from assay.judge.events import event
+from assay.model.limits import DEFAULT
+from assay.model.verdict import Party
 from assay.settings.http_section import Http
 from assay.spec.revisions import LATEST
 from kit.http_client import BOTH, INITIALIZED, Answer, call, events, frame_of, initialize, modern, notification, request

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from assay.base.json_values import CAPABILITIES_KEY, REVISION_KEY
+from assay.model.json_values import CAPABILITIES_KEY, REVISION_KEY
 from assay.spec.revisions import LATEST
 from kit.guard_process import request
 from kit.journal_guards import ASSAY, ASSETS, HttpTalk, address, events, lines, list_schemas, started

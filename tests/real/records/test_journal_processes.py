@@ -13,11 +13,11 @@ from shutil import which
 import orjson
 import pytest
 
-from assay.base.verdict import Party
 from assay.console.rows import COLUMNS
 from assay.console.servers import ConsoleSource
 from assay.console.state import ConsoleState
-from assay.core.conversation import Conversation
+from assay.judge.conversation import Conversation
+from assay.model.verdict import Party
 from assay.records.journal import Journal
 from assay.records.reading import Pages, entries
 from assay.records.run_files import runs_in
@@ -32,7 +32,7 @@ PONG = b'{"jsonrpc":"2.0","id":%d,"result":{}}'
 ENDLESS = """
 import sys
 from assay.records.journal import Journal
-from assay.base.verdict import Party, verdict
+from assay.model.verdict import Party, verdict
 
 good = verdict(Party.CLIENT, b"{}", "request", {"jsonrpc": "2.0", "id": 1, "method": "x" * 90}, None, None)
 journal = Journal.open(sys.argv[1], log=sys.exit)

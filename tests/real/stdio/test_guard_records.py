@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from assay.base.limits import Limits
-from assay.base.verdict import Party, Verdict
 from assay.edges.child import Child
 from assay.edges.pipes import Outlet, Signals
 from assay.edges.stdio_child import StdioChild
@@ -20,6 +18,8 @@ from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sink, Sinks
 from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
+from assay.model.limits import Limits
+from assay.model.verdict import Party, Verdict
 from kit import journals
 from kit.command import assay_text
 from kit.guard_process import SECONDS, call, frame_of, guarded, initialize, notification, request, scripted, tool

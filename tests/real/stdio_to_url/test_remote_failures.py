@@ -8,9 +8,9 @@ from typing import Any
 
 from guarded_url import INITIALIZE, GuardedUrl, enforcing, guarded_url, modern
 
-from assay.base.errors import with_party
-from assay.base.verdict import Party
 from assay.edges.stdio_url import MOST_ASKED, REFUSED_AT_ONCE
+from assay.model.errors import with_party
+from assay.model.verdict import Party
 from kit.guard_process import SECONDS, call, notification, request
 from kit.journals import records
 from kit.rows import rows

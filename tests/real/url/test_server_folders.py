@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.base.names import folder_of
+from assay.model.names import folder_of
 from kit import journals
 from kit.guard_process import call, guarded, request
 from kit.rows import rows

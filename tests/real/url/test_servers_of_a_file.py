@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from assay.base.names import folder_of
+from assay.model.names import folder_of
 from assay.spec.revisions import LATEST
 from kit import journals
 from kit.guard_process import scripted as scripted_command

@@ -26,8 +26,8 @@ from renderings import (
     modern_entry,
 )
 
-from assay.base.verdict import Party
-from assay.core.conversation import Conversation, Facts
+from assay.judge.conversation import Conversation, Facts
+from assay.model.verdict import Party
 from kit.rows import rows
 
 __all__ = ["file"]

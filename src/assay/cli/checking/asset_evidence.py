@@ -5,11 +5,11 @@ from typing import Any
 from assay.assets.asset_server import AssetServer
 from assay.assets.asset_sources import Catalogue
 from assay.assets.mcp_methods import Methods
-from assay.base.limits import Limits
-from assay.base.verdict import Party, Verdict, verdict
-from assay.core.conversation import NO_FACTS, Conversation, Facts
-from assay.ladder import syntax
-from assay.ladder.framing import Text
+from assay.judge import syntax
+from assay.judge.conversation import NO_FACTS, Conversation, Facts
+from assay.judge.framing import Text
+from assay.model.limits import Limits
+from assay.model.verdict import Party, Verdict, verdict
 
 
 class AssetConversation(Conversation):

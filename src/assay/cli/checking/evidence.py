@@ -8,10 +8,10 @@ from functools import partial
 from itertools import chain, tee
 from typing import Any, Final, NamedTuple, Protocol
 
-from assay.base.printable import counted
-from assay.base.verdict import Party, Verdict
 from assay.cli.checking.files import CheckedFile, is_read_once
-from assay.core.conversation import Conversation
+from assay.judge.conversation import Conversation
+from assay.model.printable import counted
+from assay.model.verdict import Party, Verdict
 from assay.records.importers.importer import ONE_SIDED, Importer, ImportOptions
 from assay.records.importers.importer_table import BY_NAME, MAPPED, NATIVE, looked_at, recognised, unknown
 from assay.records.importers.journal import is_journal

@@ -21,10 +21,10 @@ from multiprocessing import get_context, parent_process
 from threading import Thread
 from typing import Any, Final
 
-from assay.base.errors import UsageError
 from assay.cli.checking.evidence import CheckTerms, StreamItem, Tick, results_of
 from assay.cli.checking.files import CheckedFile, is_read_once
 from assay.edges.threads import signals_held
+from assay.model.errors import UsageError
 from assay.records.extras import NAME, missing
 from assay.records.judged_records import JudgedRecord
 from assay.records.lines import is_url

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from assay.base.atomic_file import replace_file
 from assay.cli.clients.parsing import ConfigError
+from assay.model.atomic_file import replace_file
 from assay.spec.schema import closest
 
 # ── places ───────────────────────────────────────────────────────────────────────────────────────────────────────────

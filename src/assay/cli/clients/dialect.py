@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from assay.cli.clients.parsing import ConfigError, Document, Node, read_json, read_toml
-from assay.ladder.text_edit import Edit, edited
+from assay.judge.text_edit import Edit, edited
 
 _PROJECTS: Final = "projects"
 """Claude Code keeps the servers of one project in ``~/.claude.json``, at ``projects.PATH.mcpServers``."""

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from difflib import unified_diff
 from typing import Final
 
-from assay.base.printable import MASK, escaped
 from assay.cli.clients.dialect import JSON, Dialect, written
 from assay.cli.clients.parsing import MARK, Node, lines
-from assay.core.masking import looks_random, masked_argument, masked_secret, masked_text, redactor
-from assay.ladder.text_edit import Edit, edited
+from assay.judge.masking import looks_random, masked_argument, masked_secret, masked_text, redactor
+from assay.judge.text_edit import Edit, edited
+from assay.model.printable import MASK, escaped
 
 _HIDDEN: Final = frozenset({"env", "headers", "http_headers"})
 """Members of an entry whose values are hidden."""

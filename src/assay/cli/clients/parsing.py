@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from assay.base.limits import DEFAULT
+from assay.model.limits import DEFAULT
 
 MARK: Final = "\ufeff"
 """The byte order mark, which some editors write."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any, Final, Literal, NamedTuple
 
-from assay.base.names import cut_name
 from assay.cli.clients.dialect import JSON, Dialect, NoServersError, ServerEntry, written
 from assay.cli.clients.parsing import ConfigError
 from assay.cli.clients.wrapping import (
@@ -24,7 +23,8 @@ from assay.cli.clients.wrapping import (
     objection,
     starts_guard,
 )
-from assay.ladder.text_edit import Edit, edited
+from assay.judge.text_edit import Edit, edited
+from assay.model.names import cut_name
 from assay.spec.schema import suggestion
 
 _NAMED: Final = 10

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from assay.ladder import syntax
+from assay.judge import syntax
 from assay.records.digest import FindingKey, key_of
 from assay.records.judged_records import JudgedRecord
 from assay.rules import RULES

@@ -9,8 +9,6 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
 from assay import __version__
-from assay.base.json_values import dumped
-from assay.base.printable import plain, plain_lines
 from assay.cli.reports.result import (
     RunResult,
     counts_by,
@@ -22,6 +20,8 @@ from assay.cli.reports.result import (
     sentence_of,
     title_of,
 )
+from assay.model.json_values import dumped
+from assay.model.printable import plain, plain_lines
 from assay.records.digest import FindingGroup, FindingPlace, Level
 from assay.records.outcomes import WORDS
 from assay.rules import RULES, Rule

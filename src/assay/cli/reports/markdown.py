@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from assay.base.printable import counted, plain, plain_lines
 from assay.cli.checking.evidence import FileEnd
 from assay.cli.reports.outputs import ReportFileError
 from assay.cli.reports.result import RunResult, further_places, is_inside, messages_of, others_of, sentence_of, title_of
+from assay.model.printable import counted, plain, plain_lines
 from assay.records.digest import FindingGroup, Level
 from assay.records.outcomes import WORDS
 from assay.rules.sentences import sentence

@@ -8,11 +8,11 @@ from errno import EISDIR
 from io import TextIOWrapper
 from typing import BinaryIO, Final
 
-from assay.base.atomic_file import replacing
-from assay.base.errors import UsageError
 from assay.cli.terminal.progress_bar import printing
 from assay.cli.terminal.style import Style
 from assay.edges.standard_streams import write_utf8
+from assay.model.atomic_file import replacing
+from assay.model.errors import UsageError
 
 _DEVICES: Final = ("/dev/", "/proc/")
 """Directories whose entries are never replaced, such as /dev/stdout."""

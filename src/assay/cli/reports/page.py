@@ -18,11 +18,11 @@ from importlib.resources import files
 from typing import Any, Final
 
 from assay import __version__
-from assay.base.json_values import dumped
-from assay.base.printable import counted, plain
 from assay.cli.checking.evidence import FileEnd
 from assay.cli.reports.result import RunResult, messages_of
 from assay.console.report import ReportDigest, report_answers
+from assay.model.json_values import dumped
+from assay.model.printable import counted, plain
 
 EPOCH: Final = "SOURCE_DATE_EPOCH"
 """The variable with the time to write into the page, in seconds since 1970: for builds that can be repeated."""

@@ -9,8 +9,6 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Final
 
-from assay.base.errors import UsageError
-from assay.base.printable import counted
 from assay.cli.checking.evidence import ChangedVerdict, FileEnd, StreamItem
 from assay.cli.checking.files import CheckedFile
 from assay.cli.program import speaker
@@ -20,8 +18,10 @@ from assay.cli.reports.outputs import OutputFile, ReportFileError, ReportOutput
 from assay.cli.reports.result import ReportOptions, RunResult, counts_by
 from assay.cli.reports.streams import StreamReport, comparison_problem
 from assay.cli.slow_answers import SlowAnswers
+from assay.judge.topics.tools import NOT_JUDGED
+from assay.model.errors import UsageError
+from assay.model.printable import counted
 from assay.records.judged_records import JudgedRecord
-from assay.rules.policy import NOT_JUDGED
 
 
 class Reporting:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from assay.base.printable import plain
 from assay.cli.checking.evidence import FileEnd, MessageDigest
+from assay.model.printable import plain
 from assay.records.digest import FindingGroup, FindingGroups, FindingKey
 from assay.records.judged_records import JudgedRecord
 from assay.records.outcomes import WORDS, recorded_title

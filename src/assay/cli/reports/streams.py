@@ -9,15 +9,15 @@ from typing import Any, Final
 
 import msgspec
 
-from assay.base.json_values import dumped
-from assay.base.printable import counted, plain
-from assay.base.verdict import ListEntry
 from assay.cli.checking.evidence import ChangedVerdict, FileEnd
 from assay.cli.reports.result import ReportOptions, messages_of
 from assay.cli.terminal.excerpts import excerpt_lines
 from assay.cli.terminal.style import Style
 from assay.cli.terminal.verdicts import headline, place_lines, rule_lines, without_repeats
-from assay.core.list_filter import Quarantined
+from assay.judge.list_filter import Quarantined
+from assay.model.json_values import dumped
+from assay.model.printable import counted, plain
+from assay.model.verdict import ListEntry
 from assay.records.digest import FindingGroup, FindingGroups
 from assay.records.judged_records import JudgedRecord
 from assay.records.outcomes import WORDS, recorded_outcome, recorded_title

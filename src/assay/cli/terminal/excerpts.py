@@ -4,11 +4,11 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from assay.base.printable import plain
 from assay.cli.terminal.style import Style, columns
-from assay.engine.pointers import steps
-from assay.ladder.text_edit import located
+from assay.judge.text_edit import located
+from assay.model.printable import plain
 from assay.records.record import Finding, Record
+from assay.schema.pointers import steps
 
 _LONGEST: Final = 256 << 10
 """Maximal characters of a message to search."""

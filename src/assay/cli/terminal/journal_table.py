@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from textwrap import wrap
 from typing import Final
 
-from assay.base.printable import counted, listed, plain
 from assay.cli.terminal.style import Style
 from assay.cli.terminal.table import Column, Table
 from assay.cli.terminal.verdicts import COLOURS
-from assay.core.render import MOST_SHOWN, changes
+from assay.judge.render import MOST_SHOWN, changes
+from assay.model.printable import counted, listed, plain
 from assay.records.outcomes import SHOWN, recorded_outcome, recorded_title
 from assay.records.record import Finding, Metadata, Record
 from assay.rules.sentences import sentence

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from assay.base.printable import harmless, plain
 from assay.cli.terminal.style import Style
+from assay.model.printable import harmless, plain
 
 _MOST_PARAMETERS: Final = 8
 """Maximal parameters in the signature of a tool; a schema can have thousands."""

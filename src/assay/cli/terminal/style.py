@@ -11,7 +11,7 @@ from textwrap import wrap
 from typing import TextIO
 from unicodedata import combining, east_asian_width
 
-from assay.base.printable import ERRORS
+from assay.model.printable import ERRORS
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "magenta": "35", "cyan": "36"}
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Final, NamedTuple
 
-from assay.base.printable import plain
 from assay.cli.terminal.style import Style, columns
+from assay.model.printable import plain
 
 _GAP: Final = "  "
 

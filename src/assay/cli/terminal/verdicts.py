@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from assay.base.printable import plain
-from assay.base.verdict import Verdict, Violation
 from assay.cli.terminal.style import Style
+from assay.model.printable import plain
+from assay.model.verdict import Verdict, Violation
 from assay.records.outcomes import WOULD_BLOCK, outcome_of, title
 from assay.records.record import Finding
 from assay.rules.sentences import details, sentence

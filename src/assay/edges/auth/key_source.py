@@ -10,7 +10,7 @@ from jwt import PyJWK
 
 from assay.edges.upstream_client import HttpAnswer, UpstreamClient, url_of
 from assay.edges.upstream_errors import BrokenError
-from assay.ladder import syntax
+from assay.judge import syntax
 
 if TYPE_CHECKING:
     from jwt.algorithms import AllowedPublicKeys

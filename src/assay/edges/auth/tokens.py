@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 
 from jwt import PyJWS
 
-from assay.base.limits import TIERS
 from assay.edges.auth.challenges import (
     ALGORITHM,
     AUDIENCE,
@@ -30,7 +29,8 @@ from assay.edges.auth.challenges import (
     Principal,
 )
 from assay.edges.auth.key_source import KeySource, PublicKey
-from assay.ladder import syntax
+from assay.judge import syntax
+from assay.model.limits import TIERS
 from assay.settings import Jwt
 
 NAME_CHARACTERS: Final = 256

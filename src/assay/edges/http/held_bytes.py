@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from ipaddress import ip_address
 from typing import Generic, TypeVar
 
-from assay.base.bounded import Shares
+from assay.model.bounded import Shares
 
 H = TypeVar("H", bound=Hashable)
 

@@ -6,9 +6,9 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import orjson
 
-from assay.base.errors import CanonicalError
-from assay.base.verdict import Verdict
-from assay.core import render
+from assay.judge import render
+from assay.model.errors import CanonicalError
+from assay.model.verdict import Verdict
 from assay.spec.revisions import features_of, handshake, is_known
 
 _BY_STATUS: Final = frozenset({"HEADER_MISMATCH", "UNSUPPORTED_REVISION"})

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import orjson
 
-from assay.base import large_frames
-from assay.base.json_values import REVISION_KEY
-from assay.base.large_frames import loaded
-from assay.base.limits import DEFAULT
 from assay.edges.http.replies import Pairs
+from assay.model import large_frames
+from assay.model.json_values import REVISION_KEY
+from assay.model.large_frames import loaded
+from assay.model.limits import DEFAULT
 from assay.spec.revisions import LATEST, WITHOUT_HEADER, handshake, is_known
 
 ENDPOINT: Final = "/mcp"

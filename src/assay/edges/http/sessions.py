@@ -6,9 +6,8 @@ from functools import partial
 from secrets import token_urlsafe
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from assay.core import render
 from assay.edges.http.quotas import to_end
-from assay.ladder import syntax
+from assay.judge import render, syntax
 from assay.settings.http_section import Http
 
 REPLAYED: Final = 64

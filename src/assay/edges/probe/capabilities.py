@@ -8,10 +8,9 @@ client with elicitation.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from assay.base.errors import CanonicalError
-from assay.core import render
-from assay.core.topics.capabilities import has_capability
-from assay.ladder import syntax
+from assay.judge import render, syntax
+from assay.judge.topics.capabilities import has_capability
+from assay.model.errors import CanonicalError
 from assay.spec.methods import methods
 from assay.spec.revisions import handshake
 

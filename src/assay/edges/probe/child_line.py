@@ -7,7 +7,6 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
-from assay.contracts.header_arguments import ParamHeaders
 from assay.edges.child import CLOSED, Child, StartError, why
 from assay.edges.pipes import Inlet, Loop, Outlet, Signals
 from assay.edges.probe.server_probe import (
@@ -17,7 +16,8 @@ from assay.edges.probe.server_probe import (
     LineError,
     UnreachableError,
 )
-from assay.ladder.framing import Splitter, is_blank
+from assay.judge.framing import Splitter, is_blank
+from assay.schema.header_arguments import ParamHeaders
 
 _MOST_HELD: Final = 10_000
 """Maximal frames of the server in the queue."""

@@ -12,14 +12,14 @@ from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Self, TypeVar
 
-from assay.base.printable import plain
-from assay.contracts.header_arguments import ParamHeaders
 from assay.edges.probe.server_probe import CLIENT, REJECTED, InquiryError, LateError, LineError, UnreachableError
 from assay.edges.upstream_client import DIRECTLY, ClientSetupError, HttpAnswer, UpstreamClient, objection_to, url_of
 from assay.edges.upstream_errors import BrokenError, as_answer
-from assay.ladder import syntax
-from assay.ladder.events import Reader
-from assay.ladder.headers import VERSION, stateless_headers
+from assay.judge import syntax
+from assay.judge.events import Reader
+from assay.judge.headers import VERSION, stateless_headers
+from assay.model.printable import plain
+from assay.schema.header_arguments import ParamHeaders
 from assay.settings.http_section import UpstreamSettings
 from assay.spec.revisions import handshake
 

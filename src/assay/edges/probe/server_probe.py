@@ -10,16 +10,16 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final, Literal, Protocol
 
-from assay.base.json_values import CAPABILITIES_KEY, REVISION_KEY, SERVER_KEY
-from assay.base.limits import Limits
-from assay.base.verdict import Party, Verdict, Violation
-from assay.contracts.header_arguments import ParamHeaders
-from assay.core.conversation import Conversation
-from assay.core.redaction import Redactor
 from assay.edges.probe.capabilities import NO_CAPABILITIES, declared, reply_to
-from assay.ladder import syntax
+from assay.judge import syntax
+from assay.judge.conversation import Conversation
+from assay.judge.redaction import Redactor
 from assay.lock.locked import KINDS, EntryKind, Locked, spelt
+from assay.model.json_values import CAPABILITIES_KEY, REVISION_KEY, SERVER_KEY
+from assay.model.limits import Limits
+from assay.model.verdict import Party, Verdict, Violation
 from assay.rules.sentences import located
+from assay.schema.header_arguments import ParamHeaders
 from assay.spec.revisions import LATEST, LATEST_HANDSHAKE, handshake
 
 MOST_PAGES: Final = 1000

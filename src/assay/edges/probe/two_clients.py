@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Final
 
-from assay.base.limits import Limits
 from assay.edges.probe.capabilities import ALL_CAPABILITIES, NO_CAPABILITIES
 from assay.edges.probe.server_probe import (
     CLIENT,
@@ -23,6 +22,7 @@ from assay.edges.probe.server_probe import (
 )
 from assay.lock.compare import changes
 from assay.lock.locked import BARE, CAPABLE, CLIENTS, KINDS, Accepted, EntryKind, Locked
+from assay.model.limits import Limits
 from assay.spec.revisions import handshake
 
 

@@ -6,8 +6,8 @@ from typing import Final
 
 import orjson
 
-from assay.base.verdict import Party, Violation
-from assay.ladder import syntax
+from assay.judge import syntax
+from assay.model.verdict import Party, Violation
 from assay.records.importers.conversations import Conversations, Shape
 from assay.records.importers.importer import Head, ImportOptions, numbered, seconds
 from assay.records.importers.json_documents import value_of

@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
-from assay.base.verdict import Party
-from assay.ladder.partial_frame import outline
+from assay.judge.partial_frame import outline
+from assay.model.verdict import Party
 from assay.records.rows import DIRECTIONS, TranscriptRow
 from assay.spec.methods import methods
 from assay.spec.revisions import REVISIONS

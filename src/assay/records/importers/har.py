@@ -14,10 +14,10 @@ from math import inf
 from typing import Any, Final, NamedTuple
 from urllib.parse import urljoin
 
-from assay.base.json_values import named_revision
-from assay.base.verdict import Party
-from assay.ladder import syntax
-from assay.ladder.events import Reader
+from assay.judge import syntax
+from assay.judge.events import Reader
+from assay.model.json_values import named_revision
+from assay.model.verdict import Party
 from assay.records.importers.conversations import Id, Shape, method_senders, opened, row, shape_of
 from assay.records.importers.importer import (
     LARGEST_DOCUMENT,

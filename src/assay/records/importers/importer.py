@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from assay.base.verdict import Party
+from assay.model.verdict import Party
 from assay.records.lines import numbered_lines
 from assay.records.rows import TranscriptRow
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from assay.base.verdict import Party
-from assay.ladder import syntax
+from assay.judge import syntax
+from assay.model.verdict import Party
 from assay.records.importers.conversations import opened, row
 from assay.records.importers.har import HttpRows
 from assay.records.importers.importer import Head, ImportOptions, seconds, seconds_after

@@ -9,8 +9,8 @@ import re
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, Final
 
-from assay.base.limits import REQUESTS
-from assay.base.verdict import Party
+from assay.model.limits import REQUESTS
+from assay.model.verdict import Party
 from assay.records.judging import MOST_CONVERSATIONS
 from assay.records.lines import numbered_lines
 from assay.records.record import ID_LENGTH, Event, Record, read_line, seconds_of

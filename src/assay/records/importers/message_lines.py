@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import orjson
 
-from assay.base.verdict import Party
-from assay.engine.wording import shown
+from assay.model.verdict import Party
 from assay.records.importers.conversations import Conversations
 from assay.records.importers.importer import Head, ImportOptions, loosely, numbered, seconds
 from assay.records.importers.json_documents import members_of, value_of
 from assay.records.rows import TranscriptError, TranscriptRow
+from assay.schema.wording import shown
 
 _VALUES: Final = frozenset({"id", "method", "result", "error"})
 

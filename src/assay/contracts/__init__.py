@@ -1,1 +1,0 @@
-"""The contracts of tools: their compiled input and output schemas."""

@@ -1,0 +1,115 @@
+"""
+Invalid messages that are forwarded all the same, under audit, and what their answers will need. No I/O, no clock.
+
+The other party may answer such a message correctly: a fault of the request is not a fault of the answer. A request
+whose id and method are clear is open, and excused: its answer is judged as ever, and a missing one is no violation. Any
+other message that may be answered is only counted, as `unknown` of its sender.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from assay.judge.judge_failure import loosely_read
+from assay.judge.partial_frame import outline
+from assay.judge.party_state import PartyState
+from assay.judge.render import usable_id
+from assay.judge.state import State
+from assay.judge.topics.table import Note
+from assay.model.json_values import Id, obj
+from assay.model.verdict import UNNAMED, Exchange, Party, Violation
+from assay.rules.report import Report
+from assay.schema.budget import Budget
+
+_OPENING_BYTES: Final = 64 << 10
+"""The most bytes of an `initialize` whose params are kept until its answer. The largest one recorded has 1 KB."""
+
+
+def take_unreadable(state: State, party: Party, frame: bytes, why: Violation) -> None:
+    """Keep what the answer to a frame that cannot be read will need, if its id and method can be found."""
+    shown = outline(frame, frame)
+    value: Any = {"id": shown.id, "method": shown.method} if shown.asks and shown.id is not None else None
+    if value is None and len(frame) <= state.limits.frame_bytes:
+        value = loosely_read(frame)
+    if isinstance(value, dict) and "id" in value and "method" in value:
+        take_malformed(state, party, frame, {name: value[name] for name in ("id", "method")}, (why,))
+    else:
+        state.parties[party].unknown += 1
+
+
+def take_batch(state: State, party: Party, frames: Sequence[bytes], values: Sequence[Any]) -> None:
+    """Keep what the answers to a refused batch will need: its entries may be answered alone or together."""
+    most = state.limits.batch_entries
+    state.parties[party].unknown += 1 + max(0, len(values) - most)
+    for frame, value in zip(frames[:most], values[:most], strict=True):
+        if isinstance(value, dict) and "id" in value:
+            take_malformed(state, party, frame, value)
+
+
+def take_malformed(state: State, party: Party, frame: bytes, value: Any, faults: Sequence[Violation] = ()) -> None:
+    """Keep what the answer to a malformed message, or to one of a refused batch, will need of it."""
+    sender = state.parties[party]
+    method, ident = obj(value).get("method"), usable_id(frame, value)
+    if method is None and ("result" in obj(value) or "error" in obj(value)):
+        return
+    # JSON-RPC 2.0, 5: a message without an id that is usable is answered with the id null.
+    has_room = len(sender.open) < state.limits.open_requests and len(str(ident)) <= state.limits.id_bytes
+    if ident is not None and ident not in sender.open and has_room and _is_clear(frame, faults):
+        _open(state, sender, frame, value, ident)
+    else:
+        sender.unknown += 1
+    if isinstance(method, str) and method.startswith("notifications/"):
+        # Although it is malformed, or has an id.
+        state.noted(Note(sender, method, obj(value.get("params")), sender.rules))
+
+
+def take_refused(state: State, sender: PartyState, exchange: Exchange, message: dict[str, Any], report: Report) -> None:
+    """Keep what the answer to a refused request will need of it; the envelope of *message* is valid."""
+    rules = {each.rule for each in report.found}
+    entry = exchange.entry
+    if "params" in message:
+        state.check("request", exchange, message["params"], unread(exchange))
+    if "protocol/look-alike-key" in rules:
+        # The other party may have read another name.
+        exchange.contract = None
+    if "protocol/unsupported-revision" in rules:
+        # The revision of the answer, if one comes, is unknown.
+        exchange.entry = entry.rules.stranger(sender.party, entry.name)
+    if entry.params is None and entry.name.startswith("notifications/"):
+        state.noted(Note(sender, entry.name, obj(message.get("params")), sender.rules))
+
+
+def take_answer(state: State, exchange: Exchange, value: dict[str, Any]) -> None:
+    """Apply a malformed answer as far as the requester can read it."""
+    result = value.get("result")
+    if isinstance(result, dict) and "error" not in value:
+        state.answered(exchange, {"result": result}, unread(exchange))
+    elif exchange.method == "initialize":
+        state.refuse_handshake()
+
+
+def unread(exchange: Exchange) -> Report:
+    """Return a report that no one reads: what is wrong with the message was found before."""
+    return Report(exchange.revision, Budget(b"", 1))
+
+
+def _open(state: State, sender: PartyState, frame: bytes, value: dict[str, Any], ident: Id) -> None:
+    method = value.get("method")
+    name = method if isinstance(method, str) else UNNAMED
+    message: dict[str, Any] = {"method": name, "params": obj(value.get("params"))}
+    rules, early = state.lifecycle.place_request(sender.party, message, None)
+    is_known = all(each.rule != "protocol/unsupported-revision" for each in early)
+    entry = rules.calls[sender.party, "request"].get(name) if is_known else None
+    exchange = sender.open[ident] = Exchange.of(entry or rules.stranger(sender.party, name), ident)
+    exchange.excused = True
+    state.check("request", exchange, message["params"], unread(exchange))
+    if name == "initialize":
+        # It takes effect when it is answered, because a server may ignore it.
+        exchange.detail = message["params"] if len(frame) <= _OPENING_BYTES else {}
+
+
+def _is_clear(frame: bytes, faults: Sequence[Violation]) -> bool:
+    """Return whether the id and the method of a message with *faults* have one reading only."""
+    rules = {each.rule for each in faults}
+    if "envelope/look-alike-key" in rules:
+        return False
+    return "syntax/duplicate-key" not in rules or frame.count(b'"id"') == frame.count(b'"method"') == 1
