@@ -181,7 +181,7 @@ def check_notification(state: "State", note: Note, report: Report) -> None:
     subscriptions = state.own(Subscriptions)
     number, known = _subscription_id(note.params), subscriptions.of(note.params)
     if number is None:
-        _wrong(report, _AT, "the id of the subscription", "nothing")
+        _wrong(report, _place_of_id(note.params), "the id of the subscription in _meta", "nothing")
     elif known is None:
         if subscriptions.is_complete and not state.parties[Party.CLIENT].may_have(number):
             _wrong(report, _AT, "the id of a subscription", "an unknown id")
@@ -247,6 +247,13 @@ def is_on_subscription(params: Mapping[str, Any]) -> bool:
 def _subscription_id(message: Mapping[str, Any]) -> Id | None:
     """Return the id of the subscription of a notification: 1.0 is 1, "1" is another."""
     return ident(obj(message.get("_meta")).get(SUBSCRIPTION_KEY))
+
+
+def _place_of_id(params: Mapping[str, Any]) -> str:
+    """Return the place of the subscription's id, or the place where it is missing."""
+    if "_meta" not in params:
+        return "/params" if params else ""
+    return _AT if SUBSCRIPTION_KEY in obj(params["_meta"]) else "/params/_meta"
 
 
 def _is_plain(uri: str) -> bool:
