@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import assay
-from assay.records.extras import how_to_install, missing
+from assay.settings.extras import how_to_install, missing
 from kit.rows import rows
 
 METADATA = """\

@@ -26,11 +26,11 @@ LARGE: Final = frozenset(
 )
 """Modules that take 5 ms or more to import."""
 
-PARSES: Final = {"base", "cli", "edges", "spec"}
-READS_SETTINGS: Final = {*PARSES, "engine", "guard", "settings"}
-MASKS: Final = {*READS_SETTINGS, "core", "ladder", "rules"}
+PARSES: Final = {"model", "cli", "edges", "spec"}
+READS_SETTINGS: Final = {*PARSES, "schema", "guard", "settings"}
+MASKS: Final = {*READS_SETTINGS, "judge", "rules"}
 """Secrets are found by patterns that the engine matches."""
-JUDGES: Final = {*MASKS, "contracts", "records"}
+JUDGES: Final = {*MASKS, "records"}
 
 
 class Loaded(NamedTuple):
@@ -39,6 +39,8 @@ class Loaded(NamedTuple):
     packages: set[str]
     """Packages of ours."""
     large: set[str]
+    judges: bool = True
+    """Whether conversations are judged: parts of the judge mask secrets, too."""
 
 
 def loaded(program: str, directory: Path, *arguments: str) -> Loaded:
@@ -55,7 +57,8 @@ def loaded(program: str, directory: Path, *arguments: str) -> Loaded:
     )
     assert "Traceback" not in done.stderr, done.stderr
     modules = set(done.stderr.splitlines()[-1].split())
-    return Loaded({each.split(".")[1] for each in modules if each.startswith("assay.")}, modules & LARGE)
+    packages = {each.split(".")[1] for each in modules if each.startswith("assay.")}
+    return Loaded(packages, modules & LARGE, "assay.judge.conversation" in modules)
 
 
 COMMAND: Final = "from assay.cli.main import main\ntry:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass"
@@ -66,13 +69,13 @@ COMMAND: Final = "from assay.cli.main import main\ntry:\n    main(sys.argv[1:])\
     [
         ("--version", PARSES),
         ("rules", {*PARSES, "rules"}),
-        ("guard --help", MASKS - {"core", "ladder"}),
+        ("guard --help", MASKS - {"judge"}),
         ("wrap mcp.json --dry-run", MASKS),
         (f"check {CONVERSATION}", JUDGES),
         # The report is the page of the console.
         (f"report {CONVERSATION} -o page.html", {*JUDGES, "web", "console", "lock"}),
         ("guard -- true", {*JUDGES, "lock"}),
-        ("validate none.json", {*READS_SETTINGS, "assets", "ladder", "rules"}),
+        ("validate none.json", {*READS_SETTINGS, "assets", "judge", "rules"}),
         ("serve", {*JUDGES, "assets"}),
     ],
 )
@@ -80,6 +83,7 @@ def test_a_command_loads_only_what_it_needs(command: str, packages: set[str], tm
     (tmp_path / "mcp.json").write_text('{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}')
     found = loaded(COMMAND, tmp_path, *command.split())
     assert found.packages == packages
+    assert found.judges == ("records" in packages)
     assert found.large == ({"importlib.metadata"} if "page.html" in command else set())
 
 
@@ -90,16 +94,17 @@ def test_a_command_loads_only_what_it_needs(command: str, packages: set[str], tm
         ("from assay.settings import load; load({}, '.')", READS_SETTINGS - {"cli", "edges"}),
         (
             "from assay import Conversation, Party; Conversation().hear(Party.CLIENT, b'{}')",
-            {"base", "contracts", "core", "engine", "ladder", "rules", "spec"},
+            {"model", "judge", "schema", "rules", "spec"},
         ),
         (
             "import assay.api.jsonrpc, assay.api.schema_validator, assay.api.registry",
-            {"api", "assets", "base", "contracts", "core", "engine", "ladder", "rules", "spec"},
+            {"api", "assets", "model", "judge", "schema", "rules", "spec"},
         ),
     ],
 )
 def test_a_program_loads_only_what_it_needs(program: str, packages: set[str], tmp_path: Path) -> None:
-    assert loaded(program, tmp_path) == (packages, set())
+    found = loaded(program, tmp_path)
+    assert (found.packages, found.large) == (packages, set())
 
 
 def test_importing_assay_loads_no_engine_and_schemas_have_the_same_bytes_in_every_process(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from assay.edges.recorder import Recorder, Records
 from assay.model.verdict import Findings, Party, Verdict, verdict
 from assay.records import telemetry
-from assay.records.extras import how_to_install
 from assay.records.telemetry import Telemetry
 from assay.settings import TelemetrySettings
+from assay.settings.extras import how_to_install
 from kit.collector import SECONDS, CollectorInProcess, collecting_in_process, values
 from kit.records import record_verdict
 from kit.rows import rows

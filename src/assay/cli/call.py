@@ -53,11 +53,11 @@ from assay.judge.server_commands import name_of_command
 from assay.model.errors import UsageError
 from assay.model.printable import counted, listed, plain
 from assay.model.verdict import Party, Verdict, Violation
-from assay.records.extras import missing
 from assay.records.outcomes import outcome_of, title
 from assay.rules.sentences import located
 from assay.schema.wording import found
 from assay.settings import Settings, load_cautiously
+from assay.settings.extras import missing
 from assay.spec.schema import suggestion
 
 _say = speaker("call")

@@ -37,13 +37,13 @@ from assay.lock.locked import Locked
 from assay.lock.matching import entry_for
 from assay.model.errors import UsageError
 from assay.model.printable import counted
-from assay.records.extras import missing
 from assay.records.judged_records import JudgedRecord, JudgedRecords
 from assay.records.reading import Pages, entries
 from assay.records.record import Record, seconds_of
 from assay.records.rows import Judged, TranscriptError
 from assay.rules import RULES
 from assay.settings import Settings, load
+from assay.settings.extras import missing
 from assay.settings.state_directory import make_folder, state_directory
 
 if TYPE_CHECKING:

@@ -26,11 +26,11 @@ from assay.model.errors import UsageError
 from assay.model.limits import DEFAULT
 from assay.model.printable import plain
 from assay.model.verdict import Party, Verdict
-from assay.records.extras import missing
 from assay.records.reading import Pages, entries
 from assay.records.record import Finding
 from assay.rules.sentences import located
 from assay.settings import SettingsError
+from assay.settings.extras import missing
 
 
 def catalogue() -> Path:

@@ -16,7 +16,7 @@ from assay.edges.standard_streams import for_stderr
 from assay.model.errors import UsageError
 from assay.model.names import cut_name
 from assay.model.printable import plain
-from assay.records.extras import missing
+from assay.settings.extras import missing
 
 _EPILOG = """\
 In a client's configuration, put `assay guard --` in front of the server's command; nothing else changes.

@@ -23,8 +23,8 @@ from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
 from assay.guard.summary import GuardSummary
 from assay.lock.locked import Locked
-from assay.records.extras import missing
 from assay.records.record import ServerPlace
+from assay.settings.extras import missing
 
 if TYPE_CHECKING:
     from assay.records.recording import Recording

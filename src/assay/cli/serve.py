@@ -25,9 +25,9 @@ from assay.edges.recorder import Recorder, Records
 from assay.edges.stdio_lines import StandardStreams
 from assay.model.atomic_file import replace_file
 from assay.model.limits import REQUESTS
-from assay.records.extras import missing
 from assay.records.record import ServerPlace
 from assay.settings import Settings, load
+from assay.settings.extras import missing
 
 _EPILOG = """\
 An asset is a JSON document with a schema; this server lists, validates, compares and stores assets.

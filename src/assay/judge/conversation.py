@@ -253,7 +253,7 @@ class Conversation:
         allowed = features_of(self.revision).batches and self._profile.batches
         if not allowed and all(isinstance(each, dict) and "method" not in each for each in values):
             # A party that sent a batch, which audit forwarded, may be answered with a batch.
-            allowed = self._parties[party.other].answers_unknown()
+            allowed = self._parties[party.other].answers_unreadable()
         if not allowed or not 0 < len(values) <= self.limits.batch_entries:
             return self._no_batch(party, frame, values, allowed, facts)
         # The frame is scanned once more for the text of each entry.
@@ -674,7 +674,7 @@ class Conversation:
             exchange = asker.first_excused()
             if exchange is not None:
                 asker.close(exchange, "answered")
-            elif not asker.answers_unknown():
+            elif not asker.answers_unreadable():
                 # The schema of every revision forbids it.
                 report.add("envelope/null-id", "/id", expected="a string or an integer", found="null")
                 report.found = exchange_rules.answers_nothing(report.found, message, asker)
@@ -799,7 +799,8 @@ class Conversation:
         asker = self._parties[party.other]
         self._parties[party].open.clear()
         self._parties[party].tokens.clear()
-        asker.unknown = self._parties[party].unknown = 0
+        for each in self._parties.values():
+            each.unknown = each.unreadable = 0
         asker.open = {ident: each for ident, each in asker.open.items() if not each.excused}
         return [
             self._abandoned(asker, each, "answered", "UPSTREAM_FAILURE", why, data, unstarted, excused)

@@ -2,8 +2,8 @@
 Invalid messages that are forwarded all the same, under audit, and what their answers will need. No I/O, no clock.
 
 The other party may answer such a message correctly: a fault of the request is not a fault of the answer. A request
-whose id and method are clear is open, and excused: its answer is judged as ever, and a missing one is no violation. Any
-other message that may be answered is only counted, as `unknown` of its sender.
+whose id is clear is open, and excused: its answer is judged by what is clear of the request, and a missing one is no
+violation. Any other message that may be answered is only counted, as `unknown` or `unreadable` of its sender.
 """
 
 from collections.abc import Sequence
@@ -20,6 +20,9 @@ from assay.model.verdict import UNNAMED, Exchange, Party, Violation
 from assay.rules.report import Report
 from assay.schema.budget import Budget
 
+_BEFORE: Final = b"\xef\xbb\xbf \t\r\n"
+"""What may stand before a message: a byte order mark, which does not belong there, and white space."""
+
 _OPENING_BYTES: Final = 64 << 10
 """The most bytes of an `initialize` whose params are kept until its answer. The largest one recorded has 1 KB."""
 
@@ -32,14 +35,17 @@ def take_unreadable(state: State, party: Party, frame: bytes, why: Violation) ->
         value = loosely_read(frame)
     if isinstance(value, dict) and "id" in value and "method" in value:
         take_malformed(state, party, frame, {name: value[name] for name in ("id", "method")}, (why,))
-    else:
+    elif not shown.answers and frame.lstrip(_BEFORE)[:1] in (b"{", b"["):
         state.parties[party].unknown += 1
+    else:
+        state.parties[party].unreadable += 1
 
 
 def take_batch(state: State, party: Party, frames: Sequence[bytes], values: Sequence[Any]) -> None:
     """Keep what the answers to a refused batch will need: its entries may be answered alone or together."""
     most = state.limits.batch_entries
-    state.parties[party].unknown += 1 + max(0, len(values) - most)
+    state.parties[party].unreadable += 1
+    state.parties[party].unknown += max(0, len(values) - most)
     for frame, value in zip(frames[:most], values[:most], strict=True):
         if isinstance(value, dict) and "id" in value:
             take_malformed(state, party, frame, value)
@@ -51,12 +57,19 @@ def take_malformed(state: State, party: Party, frame: bytes, value: Any, faults:
     method, ident = obj(value).get("method"), usable_id(frame, value)
     if method is None and ("result" in obj(value) or "error" in obj(value)):
         return
-    # JSON-RPC 2.0, 5: a message without an id that is usable is answered with the id null.
+    rules = {each.rule for each in faults}
     has_room = len(sender.open) < state.limits.open_requests and len(str(ident)) <= state.limits.id_bytes
-    if ident is not None and ident not in sender.open and has_room and _is_clear(frame, faults):
-        _open(state, sender, frame, value, ident)
-    else:
+    is_one = "syntax/duplicate-key" not in rules or frame.count(b'"id"') == 1
+    if ident is not None and ident not in sender.open and has_room and is_one:
+        is_ambiguous = "envelope/look-alike-key" in rules or (
+            "syntax/duplicate-key" in rules and frame.count(b'"method"') != 1
+        )
+        _open(state, sender, frame, {"id": ident} if is_ambiguous else value, ident)
+    elif "id" in obj(value):
         sender.unknown += 1
+    else:
+        # JSON-RPC 2.0, 5: it is answered with the id null.
+        sender.unreadable += 1
     if isinstance(method, str) and method.startswith("notifications/"):
         # Although it is malformed, or has an id.
         state.noted(Note(sender, method, obj(value.get("params")), sender.rules))
@@ -105,11 +118,3 @@ def _open(state: State, sender: PartyState, frame: bytes, value: dict[str, Any],
     if name == "initialize":
         # It takes effect when it is answered, because a server may ignore it.
         exchange.detail = message["params"] if len(frame) <= _OPENING_BYTES else {}
-
-
-def _is_clear(frame: bytes, faults: Sequence[Violation]) -> bool:
-    """Return whether the id and the method of a message with *faults* have one reading only."""
-    rules = {each.rule for each in faults}
-    if "envelope/look-alike-key" in rules:
-        return False
-    return "syntax/duplicate-key" not in rules or frame.count(b'"id"') == frame.count(b'"method"') == 1

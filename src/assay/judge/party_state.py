@@ -20,19 +20,8 @@ class PartyState:
     """The state of one party."""
 
     __slots__ = (
-        "_most_settled",
-        "call",
-        "capabilities",
-        "garbage",
-        "open",
-        "party",
-        "rules",
-        "settled",
-        "shared",
-        "stateless",
-        "tokens",
-        "undeclared",
-        "unknown",
+        "_most_settled", "call", "capabilities", "garbage", "open", "party", "rules", "settled", "shared", "stateless",
+        "tokens", "undeclared", "unknown", "unreadable",
     )  # fmt: skip
 
     def __init__(self, party: Party, limits: Limits, rules: RevisionRules) -> None:
@@ -54,10 +43,9 @@ class PartyState:
         self.call: Entry | None = None
         """The entry of `tools/call`, once the handshake has fixed how this party may use it."""
         self.unknown = 0
-        """
-        The number of its messages that were forwarded and may be answered, but are not among the open requests: they
-        were unreadable, invalid or too many. Answers to them cannot be recognized.
-        """
+        """The number of forwarded requests that are not among the open ones: their id is unknown, or in use."""
+        self.unreadable = 0
+        """The number of forwarded messages that may be answered only with an error without an id, or as a batch."""
         self._most_settled = limits.settled
         self.use(rules)
 
@@ -90,6 +78,13 @@ class PartyState:
         if not self.unknown:
             return False
         self.unknown -= 1
+        return True
+
+    def answers_unreadable(self) -> bool:
+        """Return whether an error without an id, or a batch, may answer such a message, and uncount that one."""
+        if not self.unreadable:
+            return self.answers_unknown()
+        self.unreadable -= 1
         return True
 
     def first_excused(self) -> Exchange | None:

@@ -13,7 +13,7 @@ from io import BufferedReader, BytesIO, RawIOBase
 from itertools import groupby
 from typing import Any, BinaryIO, Final, cast
 
-from assay.records.extras import missing
+from assay.settings.extras import missing
 
 BLOCK: Final = 64 << 10
 """Bytes to read at a time: what is made of them stays in the cache of the processor."""

@@ -17,11 +17,11 @@ from assay.judge.redaction import Redactor
 from assay.model.errors import CanonicalError
 from assay.model.limits import ASSET_TOOLS
 from assay.model.verdict import Verdict
-from assay.records.extras import missing
 from assay.records.metrics import METHODS
 from assay.records.record import session_digest
 from assay.rules import RULES
 from assay.settings import Log, TelemetrySettings
+from assay.settings.extras import missing
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span

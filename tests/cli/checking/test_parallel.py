@@ -17,8 +17,8 @@ from assay.cli.checking import parallel
 from assay.cli.checking.evidence import CheckTerms
 from assay.cli.checking.files import CheckedFile
 from assay.cli.main import main
-from assay.records.extras import NAME
 from assay.settings import Settings
+from assay.settings.extras import NAME
 from kit.archives import archive
 from kit.check_formats import outputs, written
 from kit.places import GOLDEN

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from assay.edges.auth import Denied, Gate, Principal
 from assay.edges.auth.api_keys import PREFIX, new_key, written_hash
-from assay.records.extras import how_to_install
 from assay.settings import ApiKey, Auth, Jwt, SettingsError, load
+from assay.settings.extras import how_to_install
 from kit.issuers import AUDIENCE, ISSUER, Setup, bearer, jwt_section, setup, signer, with_file
 from kit.places import ROOT
 from kit.rows import rows

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from assay.cli.main import _COMMANDS
 from assay.cli.program import NEED_POSIX, refusal
-from assay.records.extras import how_to_install
+from assay.settings.extras import how_to_install
 from kit.command import assay_process
 from kit.forks import Ended, Run, run_all
 from kit.places import CATALOGUE, ROOT
@@ -63,7 +63,7 @@ READING = [
     (("explain", "contract/input"), 0, "enforce mode"),
     (("explain", "contract/inputs"), 2, "contract/input"),
     (("schemas", "show", "2025-11-25", "Tool"), 0, '"inputSchema"'),
-    (("schemas", "diff", "2025-06-18", "2025-11-25"), 0, "157 changes"),
+    (("schemas", "diff", "2025-06-18", "2025-11-25"), 0, "159 changes"),
     (("schemas", "export", "there"), 0, "wrote "),
     (("keys", "new", "ada"), 0, "[auth.keys.ada]"),
     (("check", str(CONVERSATION)), 1, "contract/output"),

@@ -25,9 +25,9 @@ from assay.cli.checking.evidence import CheckTerms, StreamItem, Tick, results_of
 from assay.cli.checking.files import CheckedFile, is_read_once
 from assay.edges.threads import signals_held
 from assay.model.errors import UsageError
-from assay.records.extras import NAME, missing
 from assay.records.judged_records import JudgedRecord
 from assay.records.lines import is_url
+from assay.settings.extras import NAME, missing
 
 _AHEAD: Final = 16
 """

@@ -24,8 +24,8 @@ from assay.edges.auth.challenges import (
     denied,
     with_metadata,
 )
-from assay.records.extras import missing
 from assay.settings import Auth, Jwt, SettingsError
+from assay.settings.extras import missing
 
 if TYPE_CHECKING:
     from assay.edges.auth.tokens import Tokens
