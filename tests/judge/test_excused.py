@@ -67,6 +67,7 @@ MALFORMED = [
     pytest.param(request(7, "tools/run"), 7, {"anything": 1}, id="unknown-method"),
     pytest.param(request(7, "notifications/initialized"), 7, {}, id="notification-with-an-id"),
     pytest.param(request(7, "sampling/createMessage"), 7, {"anything": 1}, id="wrong-direction"),
+    pytest.param({**request(7, "tools/list"), "Method": "ping"}, 7, {}, id="two-methods"),
 ]
 
 
