@@ -136,6 +136,7 @@ class Conversation:
         self._parties = self._state.parties
         self._quick = QuickLook(self._state)
         self._frame_bytes, self._depth, self._values = limits.frame_bytes, limits.depth, limits.values
+        self._small = min(LARGE, limits.frame_bytes)
         self._budget = Budget(b"", limits.violations)
         """The work that the current message may still cost."""
         self._closing: Exchange | None = None
@@ -174,19 +175,22 @@ class Conversation:
         """
         if type(frame) is not bytes:
             frame = framing.as_frame(frame)
-        if len(frame) > self._frame_bytes:
-            return self._garbled(party, frame, framing.check(frame, self._frame_bytes))
-        if len(frame) > LARGE and gc.isenabled():
-            with paused():
-                return self.hear(party, frame, facts)
+        is_large = len(frame) > self._small
+        if is_large:
+            if len(frame) > self._frame_bytes:
+                return self._garbled(party, frame, framing.check(frame, self._frame_bytes))
+            if gc.isenabled():
+                with paused():
+                    return self.hear(party, frame, facts)
         if self._lines and b"\r" in frame:
             broken = framing.check_returns(frame)
             if broken is not None:
                 return self._garbled(party, frame, broken)
         value = _read(frame, self._depth, self._values)
-        if type(value) is dict and (facts.headers is None or self._quick.keeps_headers(value, facts.headers)):
+        headers = None if facts is NO_FACTS else facts.headers
+        if type(value) is dict and (headers is None or self._quick.keeps_headers(value, headers)):
             # The cost of a large message is bounded before it is judged.
-            if len(frame) <= LARGE:
+            if not is_large:
                 if party is _CLIENT:
                     exchange = self._quick.call(value)
                     if exchange is not None:

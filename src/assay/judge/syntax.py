@@ -46,12 +46,13 @@ def read(frame: bytes, depth: int = DEFAULT.depth, values: int = DEFAULT.values)
     next parser might keep the other value. *values* is the most values and keys; 0 if they were counted already.
     """
     size = len(frame)
-    if (size > LARGE or size > values) and values:
-        return _read_large(frame, depth, values)
-    if size >= _LONG and _looks_like_text(frame):
-        value = _read_text(frame, depth)
-        if value is not _UNPROVED:
-            return value
+    if size >= _LONG or size > values:
+        if (size > LARGE or size > values) and values:
+            return _read_large(frame, depth, values)
+        if size >= _LONG and _looks_like_text(frame):
+            value = _read_text(frame, depth)
+            if value is not _UNPROVED:
+                return value
     try:
         value = _loads(frame)
         # orjson silently keeps the last of repeated keys. If the value, written again, is the frame to the byte, no key
