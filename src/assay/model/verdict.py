@@ -281,7 +281,7 @@ class Exchange:
     """What an extension keeps of the request until it is answered."""
     state: Literal["open", "answered", "cancelled", "timed-out"] = "open"
     excused: bool = False
-    """Whether it is invalid, and was forwarded all the same: a missing answer is no violation."""
+    """Whether it is malformed, and was forwarded all the same: a missing answer is no violation."""
     cancelled: bool = False
     """Whether it was cancelled, although an answer may have come later."""
     reusable: bool = False

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from assay.judge.party_state import PartyState
 from assay.judge.render import shown_id
-from assay.judge.topics.lists import check_length
+from assay.judge.topics.paging import check_length
 from assay.judge.topics.subscriptions import is_on_subscription
 from assay.judge.topics.table import Note, on
 from assay.model.json_values import SUBSCRIPTION_KEY, Id, ident, obj

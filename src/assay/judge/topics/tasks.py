@@ -26,7 +26,7 @@ from assay.judge.topics.errors import INVALID_PARAMS
 from assay.judge.topics.extensions import leaves_out
 from assay.judge.topics.forms import LARGEST
 from assay.judge.topics.inputs import AskedInput
-from assay.judge.topics.lists import check_length
+from assay.judge.topics.paging import check_length
 from assay.judge.topics.subscriptions import ACKNOWLEDGED, LISTEN, declared_by_listener
 from assay.judge.topics.table import Note, on
 from assay.model.bounded import BoundedSizes
