@@ -234,8 +234,14 @@ def verdict(
 ) -> Verdict:
     """Return a verdict with all of its parts."""
     made = Verdict()
-    made.party, made.frame, made.kind, made.value = party, frame, kind, value
-    made.exchange, made.revision, made.findings = exchange, revision, findings
+    # One statement each: together they build a tuple and take it apart.
+    made.party = party
+    made.frame = frame
+    made.kind = kind
+    made.value = value
+    made.exchange = exchange
+    made.revision = revision
+    made.findings = findings
     return made
 
 
