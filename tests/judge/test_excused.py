@@ -167,7 +167,7 @@ def test_what_is_kept_of_refused_requests_is_bounded() -> None:
     for ident in range(100):
         asked(talk, {"id": ident, "method": "ping"})
     side = talk.conversation._parties[Party.CLIENT]
-    assert (len(side.open), side.unknown) == (5, 95)
+    assert (len(side.excused), side.unknown) == (5, 95)
 
 
 def test_a_request_that_is_too_long_may_be_answered() -> None:
@@ -225,14 +225,44 @@ def test_a_request_of_an_unknown_revision_may_be_answered_in_any() -> None:
     good(talk.server(result(1, {"anything": 1})))
 
 
-def test_a_request_that_is_sent_again_correctly_is_judged_as_the_first_of_its_id() -> None:
-    talk = audited()
+def test_a_request_that_is_sent_again_correctly_is_judged_by_what_it_asks() -> None:
+    """An error answers the invalid one of two with one id. If they ask different things, no one can say which."""
     tracked = {"_meta": {"progressToken": "t"}}
-    asked(talk, {"id": 7, "method": "ping", "params": tracked})
-    good(talk.client(request(7, "tools/list", tracked)))
-    assert rules(talk.server(result(7, {"tools": 1}))) == ["protocol/result"]
-    good(talk.server(error(7, -32600)))
-    assert rules(talk.server(error(7, -32600))) == ["protocol/answered-twice"]
+    for method, wrong in (("tools/list", ["protocol/result"]), ("ping", [])):
+        talk = audited()
+        asked(talk, {"id": 7, "method": method, "params": tracked})
+        good(talk.client(request(7, "tools/list", tracked)))
+        good(talk.server(error(7, -32600)))
+        assert rules(talk.server(result(7, {"tools": 1}))) == wrong
+        assert not talk.server(result(7, LIST)).accepted
+
+
+def test_an_error_about_an_invalid_handshake_does_not_end_the_valid_one() -> None:
+    talk = Talk(mode="audit")
+    asked(talk, {**OPENING, "jsonrpc": "1.0"})
+    good(talk.client(OPENING))
+    good(talk.server(error(1, -32600)))
+    good(talk.server(OPENED))
+    good(talk.client(notification("notifications/initialized")))
+    good(talk.client(request(2, "tools/list")))
+
+
+def test_an_error_without_an_id_answers_no_request_in_particular() -> None:
+    talk = audited()
+    asked(talk, {"id": 1, "method": "ping"}, b"hello", {"id": 2, "method": "ping"})
+    good(talk.server(error(None, -32700)))
+    good(talk.server(result(1, {})))
+    good(talk.server(error(2, -32600)))
+    good(talk.client(request(1, "ping")))
+
+
+def test_invalid_requests_take_no_room_and_leave_no_tokens() -> None:
+    talk = audited(limits=Limits(open_requests=5))
+    for ident in range(20):
+        asked(talk, {"id": ident, "method": "ping", "params": {"_meta": {"progressToken": ident}}})
+    good(talk.client(request("a", "ping", {"_meta": {"progressToken": 3}})))
+    talk.conversation.end(Party.SERVER)
+    assert talk.conversation._parties[Party.CLIENT].tokens == {}
 
 
 def test_a_missing_answer_to_an_excused_request_is_nothing_to_report() -> None:

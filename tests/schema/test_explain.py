@@ -201,6 +201,21 @@ def test_validators_kept_for_explaining_are_bounded(monkeypatch: pytest.MonkeyPa
     assert subschemas._held <= 1_000 < compiled
 
 
+def test_what_takes_long_to_compile_is_drawn_from_the_steps() -> None:
+    """2,000 properties that refer to one enum of 25,000 values took 12.9 s and 6.5 GB, which stayed."""
+    large = {"enum": [100_000 + number for number in range(25_000)]}
+    for shared, least in (
+        (large, 1_000),
+        ({"pattern": "^.{0,900}$"}, 900),
+        ({"required": [f"a required name {number}" for number in range(10_000)]}, 1_000),
+    ):
+        schema = {"properties": {"p": {"$ref": "#/$defs/e", "minimum": 0}}, "$defs": {"e": shared}}
+        subschemas = Subschemas(schema, "", compile_schema(schema)._options)
+        sizes = {place.at: subschemas.judge(place)[1] for place in subschemas.index.places.values()}
+        assert sizes["/properties/p"] >= least
+        assert subschemas._held <= 20_000
+
+
 NAMES = st.sampled_from(["a", "b", "a/b", "~", "é"])
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(-2, 3), st.sampled_from([0.5, 1.0]), st.sampled_from(["", "a", "ab", "xy"])

@@ -158,7 +158,7 @@ class Conversation:
 
     def open_requests(self, party: Party) -> tuple[Exchange, ...]:
         """Return the requests of *party* that are not answered, oldest first."""
-        return tuple(each for each in self._parties[party].open.values() if not each.excused)
+        return tuple(self._parties[party].open.values())
 
     def __repr__(self) -> str:
         waiting = sum(len(sender.open) for sender in self._parties.values())
@@ -340,17 +340,21 @@ class Conversation:
         onward, back = None, None
         stops = self._enforcing or self._stops(value, report, facts)
         answers = kind in _OUTCOMES or (party is _SERVER and not _asks(value))
-        exchange = asker.open.get(ident) if answers and ident is not None else None
+        exchange = asker.awaited(ident, kind) if answers and ident is not None else None
         own_faults = list(report.found)
         self._judge_within(party, value, exchange, facts, report)
         listed, more = report.listed
         if answers:
-            if exchange is not None:
+            if exchange is not None and exchange.excused:
+                asker.close_excused(exchange)
+            elif exchange is not None:
+                # If the guard fails until the verdict is made, this request is still answered.
+                self._closing = exchange
                 asker.close(exchange, "answered")
                 if self._enforcing:
                     onward = self._failed(frame, value, exchange, report)
-                else:
-                    excused.take_answer(self._state, exchange, value)
+            if exchange is not None and not self._enforcing:
+                excused.take_malformed_answer(self._state, exchange, value)
         elif not stops:
             excused.take_malformed(self._state, party, frame, value, own_faults)
         elif ident is not None:
@@ -358,6 +362,7 @@ class Conversation:
         elif kind != "notification":
             back = self._unreadable(party, frame, listed[0], stops=True).back
         findings = Findings(listed, more, onward, back) if stops else Findings(listed, more, frame)
+        self._closing = None
         return verdict(party, frame, kind, value, exchange, self.revision, findings)
 
     def _judge_within(self, party: Party, value: Any, exchange: Exchange | None, facts: Facts, report: Report) -> None:
@@ -428,7 +433,6 @@ class Conversation:
         else:
             report.take(faults)
         rules.check_params(entry, message, report)
-        sender.forget_excused(ident)
         exchange_rules.check_id(sender, ident, method, self.limits.open_requests, report)
         if rules is sender.rules:
             capabilities.check_method(self._parties, sender, method, report)
@@ -540,14 +544,17 @@ class Conversation:
         if first is None and len(sender.open) < self.limits.open_requests:
             sender.open[exchange.id] = exchange
             self._state.forwarded(exchange, message)
+            invalid = sender.excused.get(exchange.id)
+            if invalid is not None and invalid.method != exchange.method:
+                sender.close_excused(invalid)
+                sender.make_unclear(exchange.id)
             return
         # It was reported, and passes all the same.
-        sender.unknown += 1
         sender.forget_token(exchange)
         if first is not None:
-            # No one can say which of the two an answer belongs to.
-            first.detail, first.contract = first.tool, None
-            first.entry = first.entry.rules.stranger(sender.party, first.method)
+            sender.make_unclear(exchange.id)
+        else:
+            sender.unknown += 1
 
     # ── a notification ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -586,12 +593,9 @@ class Conversation:
         if ident is None:
             return self._unread(party, frame, message)
         asker = self._parties[party.other]
-        exchange = asker.open.get(ident) or asker.settled.get(ident)
+        exchange = asker.awaited(ident, kind) or asker.settled.get(ident)
         if exchange is None or exchange.state not in {"open", "cancelled"}:
             return self._unsolicited(party, frame, message, kind, exchange)
-        if exchange.excused and exchange.method == "initialize":
-            # It takes effect only now, because a server may ignore it.
-            self._state.forwarded(exchange, {"params": exchange.detail})
         heard = HeardAnswer(frame, message, self._judged_answer(exchange, message, kind))
         further = self._answer_report(exchange, message)
         if self._lock is not None and kind == "result":
@@ -599,9 +603,13 @@ class Conversation:
             further.take(self._lock.check(exchange, message["result"]))
         sent = heard if further.stops else self._repaired_answer(heard, exchange, kind)
         self._closing = exchange
-        asker.close(exchange, "answered")
-        if not self._enforcing or not (sent.report.stops or further.stops):
-            self._state.answered(exchange, sent.message, further)
+        if exchange.excused:
+            asker.close_excused(exchange)
+            excused.take_answer(self._state, exchange, sent.message, further)
+        else:
+            asker.close(exchange, "answered")
+            if not self._enforcing or not (sent.report.stops or further.stops):
+                self._state.answered(exchange, sent.message, further)
         if sent.repairs and further.stops:
             # The list is useless all the same, and none of it is forwarded.
             sent = heard
@@ -672,19 +680,14 @@ class Conversation:
         """Return the verdict on an error without an id, about an invalid message. It is forwarded."""
         revision, asker = self.revision, self._parties[party.other]
         report = self._report(revision)
-        exchange = None
         # Before a revision is agreed only JSON-RPC applies, which requires null.
-        if "id" in message and revision is not None:
-            exchange = asker.first_excused()
-            if exchange is not None:
-                asker.close(exchange, "answered")
-            elif not asker.answers_unreadable():
-                # The schema of every revision forbids it.
-                report.add("envelope/null-id", "/id", expected="a string or an integer", found="null")
-                report.found = exchange_rules.answers_nothing(report.found, message, asker)
+        if "id" in message and revision is not None and not asker.answers_unreadable():
+            # The schema of every revision forbids it.
+            report.add("envelope/null-id", "/id", expected="a string or an integer", found="null")
+            report.found = exchange_rules.answers_nothing(report.found, message, asker)
         forwarded = not self._enforcing or not report.stops
         findings = Findings(tuple(report.found), 0, frame if forwarded else None) if report.found else None
-        return verdict(party, frame, "error", message, exchange, revision, findings)
+        return verdict(party, frame, "error", message, None, revision, findings)
 
     def _unsolicited(
         self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, exchange: Exchange | None
@@ -746,7 +749,7 @@ class Conversation:
             return judge_failure.unjudged(self._state, party, frame, value, wrong, closing, passes=passes)
 
         value = judge_failure.loosely_read(frame)
-        if not isinstance(value, list) or not value:
+        if not isinstance(value, list) or not 0 < len(value) <= self.limits.batch_entries:
             return hear(party, frame, value)
         spelt = zip(render.entries(frame), value, strict=True)
         return self._of_parts(party, frame, value, tuple(hear(party, *each) for each in spelt))
@@ -804,8 +807,7 @@ class Conversation:
         self._parties[party].open.clear()
         self._parties[party].tokens.clear()
         for each in self._parties.values():
-            each.unknown = each.unreadable = 0
-        asker.open = {ident: each for ident, each in asker.open.items() if not each.excused}
+            each.forget_excused()
         return [
             self._abandoned(asker, each, "answered", "UPSTREAM_FAILURE", why, data, unstarted, excused)
             for each in list(asker.open.values())
@@ -838,7 +840,7 @@ class Conversation:
         The error also has *data*; *unstarted* and *excused* are as in `end`.
         """
         exchange = self._parties[asker].open.get(ident)
-        if exchange is None or exchange.excused:
+        if exchange is None:
             return None
         state: Literal["answered", "timed-out"] = "timed-out" if code == "TIMEOUT" else "answered"
         return self._abandoned(self._parties[asker], exchange, state, code, why, data, unstarted, excused)

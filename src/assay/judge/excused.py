@@ -48,28 +48,33 @@ def take_batch(state: State, party: Party, frames: Sequence[bytes], values: Sequ
     state.parties[party].unknown += max(0, len(values) - most)
     for frame, value in zip(frames[:most], values[:most], strict=True):
         if isinstance(value, dict) and "id" in value:
-            take_malformed(state, party, frame, value)
+            _take(state, state.parties[party], frame, value, ())
 
 
 def take_malformed(state: State, party: Party, frame: bytes, value: Any, faults: Sequence[Violation] = ()) -> None:
-    """Keep what the answer to a malformed message, or to one of a refused batch, will need of it."""
+    """Keep what the answer to a malformed message will need of it."""
     sender = state.parties[party]
+    unknown = sender.unknown
+    _take(state, sender, frame, value, faults)
+    if sender.unknown == unknown:
+        # JSON-RPC 2.0, 5: an error about an invalid message may have the id null.
+        sender.unreadable += 1
+
+
+def _take(state: State, sender: PartyState, frame: bytes, value: Any, faults: Sequence[Violation]) -> None:
     method, ident = obj(value).get("method"), usable_id(frame, value)
     if method is None and ("result" in obj(value) or "error" in obj(value)):
         return
     rules = {each.rule for each in faults}
-    has_room = len(sender.open) < state.limits.open_requests and len(str(ident)) <= state.limits.id_bytes
+    has_room = len(sender.excused) < state.limits.open_requests and len(str(ident)) <= state.limits.id_bytes
     is_one = "syntax/duplicate-key" not in rules or frame.count(b'"id"') == 1
-    if ident is not None and ident not in sender.open and has_room and is_one:
+    if ident is not None and ident not in sender.excused and has_room and is_one:
         is_ambiguous = "envelope/look-alike-key" in rules or (
             "syntax/duplicate-key" in rules and frame.count(b'"method"') != 1
         )
-        _open(state, sender, frame, {"id": ident} if is_ambiguous else value, ident)
+        _excuse(state, sender, frame, {"id": ident} if is_ambiguous else value, ident)
     elif "id" in obj(value):
         sender.unknown += 1
-    else:
-        # JSON-RPC 2.0, 5: it is answered with the id null.
-        sender.unreadable += 1
     if isinstance(method, str) and method.startswith("notifications/"):
         # Although it is malformed, or has an id.
         state.noted(Note(sender, method, obj(value.get("params")), sender.rules))
@@ -91,30 +96,49 @@ def take_refused(state: State, sender: PartyState, exchange: Exchange, message: 
         state.noted(Note(sender, entry.name, obj(message.get("params")), sender.rules))
 
 
-def take_answer(state: State, exchange: Exchange, value: dict[str, Any]) -> None:
+def take_answer(state: State, exchange: Exchange, message: dict[str, Any], report: Report) -> None:
+    """Apply a result to an excused request; an error changes nothing, and says that the other party refused it."""
+    if "result" not in message:
+        return
+    if exchange.method == "initialize":
+        # It takes effect only now, because a server may ignore it.
+        state.forwarded(exchange, {"params": exchange.detail})
+    state.answered(exchange, message, report)
+
+
+def take_malformed_answer(state: State, exchange: Exchange, value: dict[str, Any]) -> None:
     """Apply a malformed answer as far as the requester can read it."""
     result = value.get("result")
     if isinstance(result, dict) and "error" not in value:
-        state.answered(exchange, {"result": result}, unread(exchange))
-    elif exchange.method == "initialize":
+        if exchange.excused:
+            take_answer(state, exchange, {"result": result}, unread(exchange))
+        else:
+            state.answered(exchange, {"result": result}, unread(exchange))
+    elif exchange.method == "initialize" and not exchange.excused:
         state.refuse_handshake()
 
 
 def unread(exchange: Exchange) -> Report:
-    """Return a report that no one reads: what is wrong with the message was found before."""
-    return Report(exchange.revision, Budget(b"", 1))
+    """Return a report that no one reads, and that nothing is spent on: what is wrong was found before."""
+    report = Report(exchange.revision, Budget(b"", 1))
+    report.is_full, report.budget.steps = True, 0
+    return report
 
 
-def _open(state: State, sender: PartyState, frame: bytes, value: dict[str, Any], ident: Id) -> None:
+def _excuse(state: State, sender: PartyState, frame: bytes, value: dict[str, Any], ident: Id) -> None:
     method = value.get("method")
     name = method if isinstance(method, str) else UNNAMED
     message: dict[str, Any] = {"method": name, "params": obj(value.get("params"))}
     rules, early = state.lifecycle.place_request(sender.party, message, None)
     is_known = all(each.rule != "protocol/unsupported-revision" for each in early)
     entry = rules.calls[sender.party, "request"].get(name) if is_known else None
-    exchange = sender.open[ident] = Exchange.of(entry or rules.stranger(sender.party, name), ident)
+    exchange = Exchange.of(entry or rules.stranger(sender.party, name), ident)
     exchange.excused = True
     state.check("request", exchange, message["params"], unread(exchange))
     if name == "initialize":
         # It takes effect when it is answered, because a server may ignore it.
         exchange.detail = message["params"] if len(frame) <= _OPENING_BYTES else {}
+    sender.excused[ident] = exchange
+    if ident in sender.open and sender.open[ident].method != name:
+        sender.close_excused(exchange)
+        sender.make_unclear(ident)

@@ -7,7 +7,7 @@ from assay.judge.revision_rules import Entry, RevisionRules
 from assay.model.bounded import Bounded
 from assay.model.json_values import Id
 from assay.model.limits import Limits
-from assay.model.verdict import Exchange, Party
+from assay.model.verdict import Exchange, Kind, Party
 from assay.spec.revisions import handshake
 
 _MOST_SHARED: Final = 1000
@@ -20,14 +20,16 @@ class PartyState:
     """The state of one party."""
 
     __slots__ = (
-        "_most_settled", "call", "capabilities", "garbage", "open", "party", "rules", "settled", "shared", "stateless",
-        "tokens", "undeclared", "unknown", "unreadable",
+        "_most_settled", "call", "capabilities", "excused", "garbage", "open", "party", "rules", "settled", "shared",
+        "stateless", "tokens", "undeclared", "unknown", "unreadable",
     )  # fmt: skip
 
     def __init__(self, party: Party, limits: Limits, rules: RevisionRules) -> None:
         self.party = party
         self.open: dict[Id, Exchange] = {}
         """The requests of this party that are not answered. Each party has ids of its own, so ids may coincide."""
+        self.excused: dict[Id, Exchange] = {}
+        """Its malformed requests that were forwarded all the same, under audit: no answer to them is a violation."""
         self.settled: dict[Id, Exchange] = {}
         """The last requests that were answered, cancelled or given up, oldest first; at most twice the limit."""
         self.tokens: dict[Id, float | None] = {}
@@ -87,21 +89,34 @@ class PartyState:
         self.unreadable -= 1
         return True
 
-    def first_excused(self) -> Exchange | None:
-        """Return the oldest open request that is excused."""
-        return next((each for each in self.open.values() if each.excused), None)
+    def awaited(self, ident: Id, kind: Kind) -> Exchange | None:
+        """Return the open or excused request that an answer belongs to. If there are both, an error is the latter's."""
+        exchange, invalid = self.open.get(ident), self.excused.get(ident)
+        return invalid if invalid is not None and (exchange is None or kind == "error") else exchange
 
-    def forget_excused(self, ident: Id) -> None:
-        """Only count an excused request of this id: its sender tries again, and it may still be answered."""
-        exchange = self.open.get(ident)
-        if exchange is not None and exchange.excused:
-            del self.open[ident]
+    def close_excused(self, exchange: Exchange) -> None:
+        """Close an excused request. Its id is free again, and its token too unless an open request has the same."""
+        self.excused.pop(exchange.id, None)
+        exchange.state = "answered"
+        if all(each.token != exchange.token for each in self.open.values()):
             self.forget_token(exchange)
-            self.unknown += 1
+
+    def forget_excused(self) -> None:
+        """Forget what invalid messages may still be answered."""
+        for exchange in list(self.excused.values()):
+            self.close_excused(exchange)
+        self.unknown = self.unreadable = 0
+
+    def make_unclear(self, ident: Id) -> None:
+        """Note that another request has the id of an open one: no one can say which of them an answer belongs to."""
+        exchange = self.open[ident]
+        exchange.detail, exchange.contract = exchange.tool, None
+        exchange.entry = exchange.entry.rules.stranger(self.party, exchange.method)
+        self.unknown += 1
 
     def may_have(self, ident: Id) -> bool:
         """Return whether a request with that id is, or may be, open."""
-        return self.unknown > 0 or ident in self.open
+        return self.unknown > 0 or ident in self.open or ident in self.excused
 
     def forget_token(self, exchange: Exchange) -> None:
         """Forget the progress token of a request."""

@@ -142,7 +142,7 @@ class State:
         server = self.parties[Party.SERVER]
         server.open.clear()
         for each in self.parties.values():
-            each.unknown = each.unreadable = 0
+            each.forget_excused()
         # An answer to a cancelled request may still be forwarded, but not to a server that never made it.
         server.settled.clear()
         server.tokens.clear()

@@ -6,12 +6,14 @@ levels down a recursive filter took 4.2 s and 649 MB. Here the engine is only as
 subschema, and the walk goes only into values that are not.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import jsonschema_rs
+import orjson
 
 from assay.schema.compiled import Options, registered
 from assay.schema.drafts import DRAFT_2020_12, Schema
@@ -45,7 +47,7 @@ _NODES_PER_STEP: Final = 2_048
 under a small schema."""
 
 _COMPILED_PER_STEP: Final = 8
-"""Subschemas that are compiled in the time of one question (4 µs each)."""
+"""The size that is compiled in the time of one question, in subschemas of 4 µs each."""
 
 _DEEPEST: Final = 150
 """Places that the walk enters one inside the other: three Python frames each, of a thousand that are allowed."""
@@ -231,8 +233,9 @@ class _Walk:
         beside = _BESIDE.get(keyword, keyword)
         if isinstance(schema.get(beside), bool | str):
             alone[beside] = schema[beside]
-        self.steps -= 1
-        if self.subschemas.judge_of((spot.place.at, keyword), alone)(spot.value):
+        judge, compiled = self.subschemas.judge_of((spot.place.at, keyword), alone)
+        self.steps -= 1 + compiled // _COMPILED_PER_STEP
+        if judge(spot.value):
             return False
         self.add(spot, keyword, expected(keyword, schema), found_for(keyword, spot.value))
         return True
@@ -262,7 +265,7 @@ class _Walk:
             self.steps -= number % 32 == 31
             if self.steps <= 0:
                 return
-            at = f"{spot.at}/{escaped(key)}"
+            at = _below(spot.at, key)
             if names is not None and not self.fits(names, key):
                 wants = f"a property name that is {self.subschemas.described(names)}"
                 self.add(spot, "propertyNames", wants, f"the name {name(key)}", at=at)
@@ -282,11 +285,13 @@ class _Walk:
         """Return the places under `properties` and `patternProperties` that apply to the property *key*."""
         places: list[SchemaPlace | None] = [self.index.below(place, "properties", key)]
         for pattern in _members(place.schema, "patternProperties"):
-            self.steps -= 1
-            if self.steps <= 0:
+            if self.steps <= 1:
+                self.steps = 0
                 break
             # The engine that compiled the schema decides, never Python's own. No pointer is like this key.
-            if self.subschemas.judge_of(("pattern", pattern), {"pattern": pattern})(key):
+            judge, compiled = self.subschemas.judge_of(("pattern", pattern), {"pattern": pattern})
+            self.steps -= 1 + compiled // _COMPILED_PER_STEP
+            if judge(key):
                 places.append(self.index.below(place, "patternProperties", pattern))
         return [place for place in places if place is not None]
 
@@ -297,7 +302,7 @@ class _Walk:
         by_number, of_rest = self.subschemas.item_keywords(spot.place)
         fixed = self.subschemas.branches(spot.place, by_number)
         for number, (place, item) in enumerate(zip(fixed, spot.value, strict=False)):
-            self.check(place, item, f"{spot.at}/{number}")
+            self.check(place, item, _below(spot.at, number))
         rest = self.index.below(spot.place, of_rest)
         if rest is None or len(spot.value) <= len(fixed):
             return
@@ -311,7 +316,7 @@ class _Walk:
                 if self.steps <= 0:
                     return
                 if not fits(spot.value[number]):
-                    self.into(rest, spot.value[number], f"{spot.at}/{number}")
+                    self.into(rest, spot.value[number], _below(spot.at, number))
 
     def check_contains(self, spot: _Spot) -> None:
         """Report a wrong number of matching items at the array, not at any one item."""
@@ -415,7 +420,7 @@ class _Walk:
             return
         place = self.index.below(spot.place, keyword)
         for key, member in self.uncovered(spot, keyword, members).items() if place is not None else ():
-            at = f"{spot.at}/{escaped(str(key))}"
+            at = _below(spot.at, key)
             if place is None or place.schema is not False:
                 self.check(place, member, at)
             elif self.steps > 0:
@@ -568,7 +573,7 @@ def _only_values(schema: Any) -> list[Any]:
 # ── the schema, and the questions to the engine ───────────────────────────────────────────────────────────────────────
 
 _HELD: Final = 20_000
-"""Subschemas in all cached validators together: about 1.7 kB each, so at most about 30 MB."""
+"""The size of all cached validators together, in subschemas of about 1.7 kB each: at most about 30 MB."""
 
 _NESTED: Final = 8
 """References and `allOf` that are followed to describe a branch; deeper ones decide nothing in practice."""
@@ -602,7 +607,7 @@ class Subschemas:
     refers into a shared registry takes 10 to 700 µs.
     """
 
-    __slots__ = ("_held", "_judges", "_options", "_registry", "_traits", "_uri", "index", "root")
+    __slots__ = ("_held", "_judges", "_options", "_registry", "_sizes", "_traits", "_uri", "index", "root")
 
     index: SchemaIndex
     root: SchemaPlace | None
@@ -615,6 +620,7 @@ class Subschemas:
         self._options = options
         self._judges: dict[tuple[str, str], Judge] = {}
         self._held = 0
+        self._sizes: dict[str, int] = {}
         self._traits: dict[str, _Traits] = {}
 
     def settled(self, place: SchemaPlace) -> SchemaPlace:
@@ -722,18 +728,18 @@ class Subschemas:
             self._collect(called, traits, depth - 1, seen)
 
     def judge(self, place: SchemaPlace) -> tuple[Judge, int]:
-        """Return the judge for *place*, and how many subschemas had to be compiled for it."""
+        """Return the judge for *place*, and the size of what had to be compiled for it."""
         place = self.settled(place)
         if (place.at, "") in self._judges:
             return self._judges[place.at, ""], 0
-        size = self._reach(place)
-        return self.judge_of((place.at, ""), {"$ref": self._uri + as_fragment(place.at)}, size), size
+        return self.judge_of((place.at, ""), {"$ref": self._uri + as_fragment(place.at)}, self._reach(place))
 
-    def judge_of(self, key: tuple[str, str], schema: dict[str, Any], size: int = 1) -> Judge:
-        """Return the judge for *schema*, in which *size* subschemas take part, cached by *key*."""
+    def judge_of(self, key: tuple[str, str], schema: dict[str, Any], size: int = 0) -> tuple[Judge, int]:
+        """Return the judge for *schema*, cached by *key*, and the *size* of what had to be compiled for it."""
         judge = self._judges.get(key)
         if judge is not None:
-            return judge
+            return judge, 0
+        size = size or _size(schema)
         self._held += size
         if self._held > _HELD:
             self._judges.clear()
@@ -745,19 +751,53 @@ class Subschemas:
             # The whole document did compile. A part that does not compile alone is left out of the explanation.
             judge = jsonschema_rs.validator_for(True).is_valid
         self._judges[key] = judge
-        return judge
+        return judge, size
 
     def _reach(self, place: SchemaPlace) -> int:
-        """Return how many subschemas can take part in judging by *place*."""
+        """Return the size of all subschemas that can take part in judging by *place*."""
         seen = {place.at}
         waiting = [place]
+        size = 0
         for one in waiting:  # grows during the loop
+            if one.at not in self._sizes:
+                self._sizes[one.at] = _size(one.schema)
+            size += self._sizes[one.at]
             inside = [below for keyword, _, below in self.index.inside(one) if keyword not in _APART]
             for other in inside + self.targets(one):
                 if other.at not in seen:
                     seen.add(other.at)
                     waiting.append(other)
-        return len(seen)
+        return size
+
+
+_VALUES_OF: Final = ("enum", "const", "required")
+"""Keywords whose values a validator has copies of, which take some 20 times their text."""
+
+
+_COUNT: Final = re.compile(r"(\)?)\{([0-9]{0,5})(?:,([0-9]{0,5}))?\}")
+
+
+def _copies(pattern: str) -> int:
+    """Return about how many copies of a character a compiled *pattern* has: ``.{0,900}`` takes 1.5 MB."""
+    copies = 1
+    for group, least, most in _COUNT.findall(pattern):
+        times = int(most or least or 1)
+        copies = min(copies * times if group else copies + times, _HELD)
+    return copies
+
+
+def _size(schema: Any) -> int:
+    """Return how many ordinary subschemas a compiled one counts for, without those inside: they take 1.7 kB each."""
+    if not isinstance(schema, dict):
+        return 1
+    values = [schema[each] for each in _VALUES_OF if isinstance(schema.get(each), list | dict | str)]
+    patterns = [schema.get("pattern"), *_members(schema, "patternProperties")]
+    states = sum(_copies(each) for each in patterns if isinstance(each, str))
+    try:
+        return 1 + states + (len(orjson.dumps(values)) >> 7)
+    except orjson.JSONEncodeError:
+        # An integer beyond 64 bits.
+        return 1 + states + (len(repr(values)) >> 7)
 
 
 _LATELY: dict[int, tuple[SchemaIndex, str, jsonschema_rs.Registry]] = {}
@@ -777,6 +817,15 @@ def _known(document: Schema, entry: str) -> tuple[SchemaIndex, str, jsonschema_r
     # The index holds the document, so no other one gets its identity meanwhile.
     _LATELY[id(document)] = known = (index, *registered(document))
     return known
+
+
+_LONGEST: Final = 2_000
+"""Characters of a pointer that are kept: a finding shows half of them, and a peer chose the keys."""
+
+
+def _below(at: str, key: str | int) -> str:
+    """Return the pointer of the member *key* of what is at *at*."""
+    return f"{at[:_LONGEST]}/{key if isinstance(key, int) else escaped(key[:_LONGEST])}"
 
 
 def _texts(value: Any) -> list[str]:

@@ -53,7 +53,7 @@ def check_message(state: "State", note: Note, report: Report) -> None:
     # If the conversation is not known from its beginning, the message may belong to a request elsewhere.
     if rank is None or len(client.open) > _MOST or not (state.whole or client.open):
         return
-    if client.unknown or client.first_excused() is not None:
+    if client.unknown or client.excused:
         # A refused request that was forwarded all the same may have asked for it.
         return
     levels = [each.level for each in _at_work(client) if each.level is not None]

@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 NOT_JUDGED: Final = "contract/not-judged"
 """The rule of a call that is not judged by the schemas of its tool."""
 
+_MOST_LIKENED: Final = 500
+"""The number of listed names that an unknown one is compared with."""
+
+_LIKENED: Final = 16_000
+"""The steps of the budget that this costs for each: 0.2 ms for the longest names, if they are very alike."""
+
+_LIKENED_TO: Final = 64
+"""The characters of a name that are compared: names have up to 128, and in practice some 20."""
+
 _MOST_LISTED: Final = 3
 """The number of tools to list for a client that names an unknown one."""
 
@@ -65,8 +74,13 @@ def _check_arguments(
 
 
 def _report_unknown(name: str, known: Iterable[str], report: Report) -> None:
+    if report.is_full:
+        return
     listed = list(known)
-    near = closest(name[:100], listed[:500])
+    # All calls of one message draw from its budget.
+    most = max(0, min(_MOST_LIKENED, report.budget.steps // _LIKENED))
+    report.budget.steps -= _LIKENED * min(most, len(listed))
+    near = closest(name[:_LIKENED_TO], {each[:_LIKENED_TO]: each for each in listed[:most]})
     expected = f"a listed tool, such as {near[0]}" if near else _one_of(listed)
     report.add("contract/unknown-tool", "/params/name", expected=expected, found=f'"{name[:60]}"')
 
