@@ -725,7 +725,8 @@ def _requests(verdict: Verdict) -> Iterator[tuple[Verdict, Key]]:
     """Yield the requests of a message that go on to the server, each with the key of its id."""
     for each in verdict.parts or (verdict,):
         if each.kind == "request" and each.onward is not None:
-            ident = each.exchange.id if each.exchange is not None else each.value.get("id")
-            # Under audit an id is anything that an answer may echo.
+            # Under audit an id is anything that an answer may echo; 1e300 is read as a number near it.
+            exact = render.usable_id(each.frame, each.value) if each.exchange is None else each.exchange.id
+            ident = exact if exact is not None else each.value.get("id")
             if isinstance(ident, str | int | float):
                 yield each, key_of(ident)

@@ -254,6 +254,19 @@ async def test_a_batch_is_answered_as_one_and_its_calls_are_judged_by_the_list(h
     assert not any(b'"words":5' in each for each in hosted.children[0].frames)
 
 
+@rows("ident", ["1e300", "1e2", "1.5", "7"])
+def test_an_invalid_request_is_answered_under_audit_however_its_id_is_written(ident: str) -> None:
+    """One with the id 1e300 waited forever: it is read as another number than the one that the answer has."""
+    answer = f'{{"jsonrpc":"2.0","id":{ident},"result":{{}}}}'
+
+    async def scenario(hosted: Hosted) -> None:
+        headers = await hosted.open()
+        said = await hosted.post(f'{{"id":{ident},"method":"ping"}}'.encode(), headers)
+        assert (said.status, said.body.decode().count(answer)) == (200, 1)
+
+    host(scenario, "audit", on={"ping": [["raw", f"{answer}\n"]]}, quiet=False)
+
+
 # ── a child that ends ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
