@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import orjson
 import pytest
 
+from assay.judge import render
 from assay.model.limits import Limits
 from assay.model.verdict import Party
 from assay.spec.revisions import REVISIONS, handshake
@@ -16,6 +18,7 @@ from kit.talk import (
     call,
     client,
     error,
+    frame_of,
     good,
     notification,
     played,
@@ -272,3 +275,20 @@ def test_a_missing_answer_to_an_excused_request_is_nothing_to_report() -> None:
     assert talk.conversation.give_up(Party.CLIENT, 7) is None
     assert talk.conversation.end(Party.SERVER) == []
     assert rules(talk.server(result(7, {}))) == ["protocol/unsolicited"]
+
+
+def test_a_request_whose_malformed_answer_made_the_guard_fail_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request was closed already, so that nothing would have answered it."""
+    talk = Talk().opened()
+    good(talk.client(request(1, "tools/list")))
+    broken = frame_of({"jsonrpc": "2.0", "id": 1, "result": 5})
+
+    def failing(*_: object, **__: object) -> bytes:
+        raise ArithmeticError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(render, "failure", failing)
+        with pytest.raises(ArithmeticError):
+            talk.conversation.hear(Party.SERVER, broken)
+    verdict = talk.conversation.unjudged(Party.SERVER, broken, "ArithmeticError")
+    assert orjson.loads(verdict.onward or b"{}")["id"] == 1

@@ -605,11 +605,10 @@ class Conversation:
         self._closing = exchange
         if exchange.excused:
             asker.close_excused(exchange)
-            excused.take_answer(self._state, exchange, sent.message, further)
         else:
             asker.close(exchange, "answered")
-            if not self._enforcing or not (sent.report.stops or further.stops):
-                self._state.answered(exchange, sent.message, further)
+        if not self._enforcing or not (sent.report.stops or further.stops):
+            excused.take_answer(self._state, exchange, sent.message, further)
         if sent.repairs and further.stops:
             # The list is useless all the same, and none of it is forwarded.
             sent = heard

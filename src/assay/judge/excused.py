@@ -97,10 +97,10 @@ def take_refused(state: State, sender: PartyState, exchange: Exchange, message: 
 
 
 def take_answer(state: State, exchange: Exchange, message: dict[str, Any], report: Report) -> None:
-    """Apply a result to an excused request; an error changes nothing, and says that the other party refused it."""
-    if "result" not in message:
+    """Apply an answer. An error about an excused request changes nothing: the other party refused it."""
+    if exchange.excused and "result" not in message:
         return
-    if exchange.method == "initialize":
+    if exchange.excused and exchange.method == "initialize":
         # It takes effect only now, because a server may ignore it.
         state.forwarded(exchange, {"params": exchange.detail})
     state.answered(exchange, message, report)
@@ -110,10 +110,7 @@ def take_malformed_answer(state: State, exchange: Exchange, value: dict[str, Any
     """Apply a malformed answer as far as the requester can read it."""
     result = value.get("result")
     if isinstance(result, dict) and "error" not in value:
-        if exchange.excused:
-            take_answer(state, exchange, {"result": result}, unread(exchange))
-        else:
-            state.answered(exchange, {"result": result}, unread(exchange))
+        take_answer(state, exchange, {"result": result}, unread(exchange))
     elif exchange.method == "initialize" and not exchange.excused:
         state.refuse_handshake()
 
