@@ -236,6 +236,8 @@ def test_a_request_that_is_sent_again_correctly_is_judged_by_what_it_asks() -> N
         asked(talk, {"id": 7, "method": method, "params": tracked})
         good(talk.client(request(7, "tools/list", tracked)))
         good(talk.server(error(7, -32600)))
+        # The valid one is still waited for, unless no one can say which was answered.
+        assert len(talk.conversation.open_requests(Party.CLIENT)) == len(wrong)
         assert rules(talk.server(result(7, {"tools": 1}))) == wrong
         assert not talk.server(result(7, LIST)).accepted
 
