@@ -433,7 +433,7 @@ def test_over_http_a_state_with_many_different_rounds_is_a_constant() -> None:
     for _ in range(2):
         steps = [sent(1, "prompts/get", requestState=LONG), wants(1, LONG, **{"0": WHERE})]
         played(Talk(revision="2026-07-28", tools=tools), steps, HTTP)
-    assert tools.topics[SharedRounds].bytes == 0
+    assert tools.topics[SharedRounds].by_state.size == 0
 
 
 def test_what_clients_share_is_bounded_and_outlives_the_server() -> None:
@@ -442,7 +442,7 @@ def test_what_clients_share_is_bounded_and_outlives_the_server() -> None:
     for number in range(1_100):
         inputs = {"form": large if number < 100 else FILL_IN}
         played(Talk(revision="2026-07-28", tools=tools), [sent(1), wants(1, f"{LONG} {number}", **inputs)], HTTP)
-        assert tools.topics[SharedRounds].bytes <= 4 << 20
+        assert tools.topics[SharedRounds].by_state.size <= 4 << 20
     assert len(tools.topics[SharedRounds].by_state) == 1_000
     after = Talk(revision="2026-07-28", tools=tools.handed_down())
     played(

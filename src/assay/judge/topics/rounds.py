@@ -22,6 +22,7 @@ from assay.judge.topics.capabilities import check_input_requests
 from assay.judge.topics.inputs import AskedInput, check_responses, kept
 from assay.judge.topics.roots import report_roots
 from assay.judge.topics.table import on
+from assay.model.bounded import BoundedSizes
 from assay.model.json_values import Id, obj
 from assay.model.verdict import Exchange
 from assay.rules.report import Report
@@ -115,32 +116,28 @@ class SharedRounds:
     OUTLIVES_SERVER = True
 
     def __init__(self, _: object) -> None:
-        self.by_state: dict[int, list[Round] | None] = {}
+        self.by_state: BoundedSizes[int, list[Round] | None] = BoundedSizes(_MOST_STATES, _MOST_BYTES)
         """None for a state with too many different rounds. It stays known, so that it is never judged by some."""
-        self.bytes = 0
-        self.is_cut = False
-        """Whether a state was forgotten."""
         self.is_whole = False
         """Whether every state that the server gave to this client was known: with several clients that is not known."""
 
     def add(self, made: Round) -> None:
         """Keep a round, in place of one that nothing but its id distinguishes from it."""
-        alike = self.by_state.pop(made.key, [])
+        alike = self.by_state.get(made.key, [])
+        # It is given anew, and so the last to be forgotten.
+        self.by_state.take(made.key)
         if alike is not None:
-            self.bytes += made.size
-            alike.append(made)
-            self._drop(alike, [each for each in alike[:-1] if each.distinction == made.distinction])
-            if len(alike) > _MOST_ALIKE:
-                self._drop(alike, list(alike))
-        self.by_state[made.key] = alike or None
-        while self.bytes > _MOST_BYTES or len(self.by_state) > _MOST_STATES:
-            self.is_cut = True
-            oldest = self.by_state.pop(next(iter(self.by_state))) or []
-            self._drop(oldest, list(oldest))
+            alike = [*(each for each in alike if each.distinction != made.distinction), made]
+        self._put(made.key, alike if alike is not None and len(alike) <= _MOST_ALIKE else None)
 
     def remove(self, made: Round) -> None:
         """Forget a round, but not its state."""
-        self._drop(self.by_state.get(made.key) or [], [made])
+        alike = self.by_state.get(made.key)
+        if alike is not None:
+            self._put(made.key, [each for each in alike if each is not made])
+
+    def _put(self, key: int, alike: list[Round] | None) -> None:
+        self.by_state.put(key, alike, sum(each.size for each in alike or ()))
 
     def waiting(self, exchange: Exchange, responses: Mapping[str, Any]) -> Round | None:
         """Return a round that waits for just these answers to the request of *exchange*; None without one."""
@@ -151,12 +148,6 @@ class SharedRounds:
             if each.open and each.whole and each.is_about(exchange) and each.asked.keys() == responses.keys()
         )
         return next(fitting, None)
-
-    def _drop(self, alike: list[Round], dropped: list[Round]) -> None:
-        for each in dropped:
-            if each in alike:
-                alike.remove(each)
-                self.bytes -= each.size
 
 
 class Rounds(SharedRounds):
@@ -170,8 +161,8 @@ class Rounds(SharedRounds):
 
     def forget_client(self) -> None:
         """Forget all rounds: the next requests come from another client."""
-        self.by_state.clear()
-        self.bytes = 0
+        for key in list(self.by_state):
+            self.by_state.take(key)
         self.is_whole = False
 
 
@@ -301,7 +292,7 @@ def _check_unknown(known: SharedRounds, exchange: Exchange, params: dict[str, An
     the answers are exactly those that a round of the same request still waits for. Then the client has changed the
     state, or made it up.
     """
-    if known.is_cut:
+    if known.by_state.is_cut:
         report.add_forgotten("a request for input", "/params")
         return
     is_answered = known.is_whole and "inputResponses" in params
