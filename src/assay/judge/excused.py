@@ -2,8 +2,8 @@
 Invalid messages that are forwarded all the same, under audit, and what their answers will need. No I/O, no clock.
 
 The other party may answer such a message correctly: a fault of the request is not a fault of the answer. A request
-whose id is clear is open, and excused: its answer is judged by what is clear of the request, and a missing one is no
-violation. Any other message that may be answered is only counted, as `unknown` or `unreadable` of its sender.
+whose id is clear is kept beside the open ones: its answer is judged by what is clear of the request, and a missing one
+is no violation. Any other message that may be answered is only counted, as `unknown` or `unreadable` of its sender.
 """
 
 from collections.abc import Sequence
@@ -85,7 +85,7 @@ def take_refused(state: State, sender: PartyState, exchange: Exchange, message: 
     rules = {each.rule for each in report.found}
     entry = exchange.entry
     if "params" in message:
-        state.check("request", exchange, message["params"], unread(exchange))
+        state.check("request", exchange, message["params"], _unread(exchange))
     if "protocol/look-alike-key" in rules:
         # The other party may have read another name.
         exchange.contract = None
@@ -110,12 +110,12 @@ def take_malformed_answer(state: State, exchange: Exchange, value: dict[str, Any
     """Apply a malformed answer as far as the requester can read it."""
     result = value.get("result")
     if isinstance(result, dict) and "error" not in value:
-        take_answer(state, exchange, {"result": result}, unread(exchange))
+        take_answer(state, exchange, {"result": result}, _unread(exchange))
     elif exchange.method == "initialize" and not exchange.excused:
         state.refuse_handshake()
 
 
-def unread(exchange: Exchange) -> Report:
+def _unread(exchange: Exchange) -> Report:
     """Return a report that no one reads, and that nothing is spent on: what is wrong was found before."""
     report = Report(exchange.revision, Budget(b"", 1))
     report.is_full, report.budget.steps = True, 0
@@ -131,7 +131,7 @@ def _excuse(state: State, sender: PartyState, frame: bytes, value: dict[str, Any
     entry = rules.calls[sender.party, "request"].get(name) if is_known else None
     exchange = Exchange.of(entry or rules.stranger(sender.party, name), ident)
     exchange.excused = True
-    state.check("request", exchange, message["params"], unread(exchange))
+    state.check("request", exchange, message["params"], _unread(exchange))
     if name == "initialize":
         # It takes effect when it is answered, because a server may ignore it.
         exchange.detail = message["params"] if len(frame) <= _OPENING_BYTES else {}

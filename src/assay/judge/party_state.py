@@ -29,7 +29,7 @@ class PartyState:
         self.open: dict[Id, Exchange] = {}
         """The requests of this party that are not answered. Each party has ids of its own, so ids may coincide."""
         self.excused: dict[Id, Exchange] = {}
-        """Its malformed requests that were forwarded all the same, under audit: no answer to them is a violation."""
+        """Its malformed requests that were forwarded all the same, under audit: a missing answer is no violation."""
         self.settled: dict[Id, Exchange] = {}
         """The last requests that were answered, cancelled or given up, oldest first; at most twice the limit."""
         self.tokens: dict[Id, float | None] = {}
@@ -98,13 +98,17 @@ class PartyState:
         """Close an excused request. Its id is free again, and its token too unless an open request has the same."""
         self.excused.pop(exchange.id, None)
         exchange.state = "answered"
-        if all(each.token != exchange.token for each in self.open.values()):
+        if exchange.token is not None and all(each.token != exchange.token for each in self.open.values()):
             self.forget_token(exchange)
 
     def forget_excused(self) -> None:
         """Forget what invalid messages may still be answered."""
-        for exchange in list(self.excused.values()):
-            self.close_excused(exchange)
+        # Not one by one: each would look through the open requests, and there may be ten thousand of both.
+        used = {each.token for each in self.open.values()}
+        for exchange in self.excused.values():
+            if exchange.token not in used:
+                self.forget_token(exchange)
+        self.excused.clear()
         self.unknown = self.unreadable = 0
 
     def make_unclear(self, ident: Id) -> None:
